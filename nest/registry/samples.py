@@ -1,0 +1,33 @@
+"""`samples.json`: what the model is for, with the reference's output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Sample", "as_list"]
+
+
+class Sample(BaseModel):
+    """One input, and what came out.
+
+    `text` is this project's measured output and `reference_text` the reference library's, on the entry's
+    weights; where nobody could measure one, it is absent. `audio` and `image` name a file that ships with
+    nest (`jfk.wav`) or in the entry's folder, or describe a public one.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: str
+    audio: str | None = None
+    image: str | None = None
+    prompt: str | None = None
+    text: str | None = None
+    reference_text: str | None = None
+    note: str | None = None
+
+
+def as_list(data: Any) -> list[Any]:
+    """The samples of a file, which holds one object or a list of them."""
+    return data if isinstance(data, list) else [data]
