@@ -1,0 +1,56 @@
+"""The layer API: what a zoo entry's definition is written in. See `README.md` in this folder."""
+
+from nest.ir.dim import Dim
+from nest.ir.dtype import DType
+from nest.layers import ops
+from nest.layers.annotations import Bool, Fill, Float, Float32, Int32, Static
+from nest.layers.array import BlockArray, block_array
+from nest.layers.block import Batch, Block, Capacity
+from nest.layers.entry import elaborate, entry
+from nest.layers.members import Buffer, Param, State
+from nest.layers.ops import *  # noqa: F403
+from nest.layers.standard import (
+    Conv1d,
+    Conv2d,
+    Embedding,
+    GroupNorm,
+    LayerNorm,
+    Linear,
+    RMSNorm,
+    merge_heads,
+    split_heads,
+)
+from nest.layers.tensor import Tensor
+
+__all__ = [
+    "Batch",
+    "Block",
+    "BlockArray",
+    "Bool",
+    "Buffer",
+    "Capacity",
+    "Conv1d",
+    "Conv2d",
+    "DType",
+    "Dim",
+    "Embedding",
+    "Fill",
+    "Float",
+    "Float32",
+    "GroupNorm",
+    "Int32",
+    "LayerNorm",
+    "Linear",
+    "Param",
+    "RMSNorm",
+    "State",
+    "Static",
+    "Tensor",
+    "block_array",
+    "elaborate",
+    "entry",
+    "merge_heads",
+    "ops",
+    "split_heads",
+    *ops.__all__,
+]

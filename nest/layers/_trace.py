@@ -1,0 +1,217 @@
+"""Tracing: running a method once on symbolic tensors, and writing down what it did."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path as FilePath
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from nest.errors import DefinitionError
+from nest.ir.dim import Dim, simplify
+from nest.ir.location import Location
+from nest.ir.program import Function, LoopMark, Node, Operand, Path, Value, path_text
+from nest.ir.relation import Relation
+from nest.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from nest.layers.block import Block
+    from nest.layers.tensor import Tensor
+
+__all__ = ["Trace", "current", "current_trace", "fail"]
+
+current_trace: ContextVar[Trace | None] = ContextVar("nest_trace", default=None)
+
+_PACKAGE = str(FilePath(__file__).parent)
+_STANDARD = str(FilePath(__file__).parent / "standard")
+
+
+class Trace:
+    """One method of one block being traced."""
+
+    def __init__(self, block: Block, function: Function, code: CodeType) -> None:
+        self.block = block
+        self.function = function
+        self.code = code
+        self.facts: list[Relation] = list(block._facts)
+        self.origins: dict[str, str] = {}
+        self.params: dict[Path, Tensor] = {}
+        self.versions: dict[Path, int] = {}
+        self.loops: list[LoopMark] = []
+        self.loop_count = 0
+        self._divisible: list[tuple[Dim, Dim]] | None = None
+        self._equal: dict[str, Dim] | None = None
+
+    # -- nodes ---------------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        op: str,
+        inputs: tuple[Operand | None, ...],
+        attrs: dict[str, Any],
+        *types: TensorType,
+    ) -> tuple[Value, ...]:
+        """Append a node; the values it produces."""
+        node = Node(op, inputs, attrs, types, self._location(), tuple(self.loops))
+        self.function.nodes.append(node)
+        return node.outputs
+
+    def _location(self) -> Location | None:
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_code is not self.code:
+            frame = frame.f_back
+        return Location(self.code, frame.f_lasti) if frame is not None else None
+
+    def iterate(self, path: Path, count: int) -> Iterator[int]:
+        """The indices of a loop over a block array; nodes made meanwhile carry its mark."""
+        self.loop_count += 1
+        loop = self.loop_count
+        for index in range(count):
+            self.loops.append(LoopMark(loop, path, index, count))
+            try:
+                yield index
+            finally:
+                self.loops.pop()
+
+    # -- dims ----------------------------------------------------------------------------------------------
+
+    def add_fact(self, relation: Relation) -> None:
+        self.facts.append(relation)
+        self._divisible = None
+
+    def simplify(self, dim: Dim) -> Dim:
+        """The dim with what `require` has stated applied: `Heads * (D//Heads)` is `D` once `D % Heads == 0`."""
+        if self._divisible is None or self._equal is None:
+            self._divisible, self._equal = _usable(self.facts)
+        if self._equal:
+            dim = dim.substitute(self._equal)
+        return simplify(dim, self._divisible) if self._divisible else dim
+
+    def same(self, a: Dim, b: Dim) -> bool:
+        """Whether two dims are equal in every call, given what was required."""
+        return a.same(b) or self.simplify(a).same(self.simplify(b))
+
+    def same_type(self, a: TensorType, b: TensorType) -> bool:
+        return a.dtype.same(b.dtype) and self.same_shape(a.shape, b.shape)
+
+    def same_shape(self, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> bool:
+        return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
+
+    # -- states --------------------------------------------------------------------------------------------
+
+    def write(self, path: Path) -> int:
+        """Record that a state is written: views of it that were taken before are stale from here on."""
+        self.function.writes.add(path)
+        self.versions[path] = self.versions.get(path, 0) + 1
+        return self.versions[path]
+
+
+def _usable(facts: list[Relation]) -> tuple[list[tuple[Dim, Dim]], dict[str, Dim]]:
+    """Split facts into divisibilities `(num, den)` and equalities `symbol -> dim`."""
+    divisible: list[tuple[Dim, Dim]] = []
+    equal: dict[str, Dim] = {}
+    for fact in facts:
+        if fact.op != "==":
+            continue
+        if (remainder := fact.left.as_mod()) is not None and fact.right.same(Dim.constant(0)):
+            divisible.append(remainder)
+            continue
+        for symbol, other in ((fact.left, fact.right), (fact.right, fact.left)):
+            name = symbol.as_symbol()
+            if name is not None and name not in other.symbols():
+                equal[name] = other
+                break
+    return divisible, equal
+
+
+def current() -> Trace:
+    """The trace that is running.
+
+    Raises:
+        DefinitionError: none is.
+    """
+    trace = current_trace.get()
+    if trace is None:
+        raise DefinitionError("Tensors exist only while an entry is traced: compute in a method, not in build.")
+    return trace
+
+
+def _author_frame(trace: Trace) -> tuple[str, str] | None:
+    """`file:line` and text of the innermost line that the author of a definition wrote."""
+    import linecache
+
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_PACKAGE) or name.startswith(_STANDARD):
+            text = linecache.getline(name, frame.f_lineno).strip()
+            return f"{'/'.join(FilePath(name).parts[-2:])}:{frame.f_lineno}", text
+        if frame.f_code is trace.code:
+            return None
+        frame = frame.f_back
+    return None
+
+
+def fail(rule: str, *received: tuple[str, object], hint: str = "") -> DefinitionError:
+    """The error of a broken rule: the rule, what was received, where each symbol was bound, and the line.
+
+    Args:
+        rule: one sentence that says what must hold and what came instead.
+        received: pairs of a name and a type or dim to show below it.
+        hint: what to do about it.
+    """
+    trace = current_trace.get()
+    lines = [rule]
+    if received:
+        width = max(len(name) for name, _ in received)
+        lines += [f"  {name:<{width}}  {value!r}" for name, value in received]
+    if trace is not None:
+        lines += _bindings(trace, [value for _, value in received])
+        where = _author_frame(trace)
+        owner = f"{trace.function.block.name}.{trace.function.name}"
+        if where is not None:
+            lines[0] = f"{where[0]}, in {owner}: {lines[0]}"
+            lines.append(f"  at    {where[1]}")
+        else:
+            lines[0] = f"In {owner}: {lines[0]}"
+    if hint:
+        lines.append(f"  {hint}")
+    return DefinitionError("\n".join(lines))
+
+
+def _bindings(trace: Trace, values: list[object]) -> list[str]:
+    """One line a symbol: what it is and where it got its meaning."""
+    symbols: dict[str, None] = {}
+    for value in values:
+        if isinstance(value, TensorType):
+            for dim in value.shape:
+                symbols.update(dict.fromkeys(sorted(dim.symbols())))
+            symbols[value.dtype.name] = None
+        elif isinstance(value, Dim):
+            symbols.update(dict.fromkeys(sorted(value.symbols())))
+    lines = []
+    for name in symbols:
+        if (origin := origin_of(trace, name)) is not None:
+            lines.append(f"  where {name}: {origin}")
+    return lines
+
+
+def origin_of(trace: Trace, name: str) -> str | None:
+    """Where a symbol was bound, in words."""
+    if name in trace.origins:
+        return trace.origins[name]
+    block = trace.block
+    if name in block._generics:
+        value = block._generics[name].value
+        outer = block._outer[name]
+        spelled = f", given as {outer}" if str(outer) not in (name, str(value)) else ""
+        return f"generic of {type(block).__name__}, {value}{spelled}, bound at {block._where}"
+    if name in ("Batch", "Capacity"):
+        return "symbol of the session"
+    return None
+
+
+def state_name(path: Path) -> str:
+    return "self." + path_text(path)

@@ -1,0 +1,64 @@
+"""Entries: the methods of a root block that a loaded model offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from nest.errors import DefinitionError
+from nest.ir.program import Program
+from nest.layers._elaboration import Elaboration, current_elaboration
+from nest.layers._functions import function_of
+from nest.layers._definitions import definition_of
+from nest.layers._suggest import did_you_mean
+from nest.layers.block import Block
+
+__all__ = ["elaborate", "entry"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def entry(method: F) -> F:
+    """Mark a method of the root block as an entry of the model."""
+    method._nest_entry = True  # type: ignore[attr-defined]
+    return method
+
+
+def elaborate(root: type[Block], *, name: str | None = None, **generics: Any) -> Program:
+    """Build a definition with its generics bound, and trace every entry.
+
+    Args:
+        root: the root block's class.
+        name: what the program is called; the class's name if not given.
+        **generics: values for the root's generics and static fields; `T` is a dtype name such as `"f32"`.
+
+    Raises:
+        DefinitionError: the definition breaks a rule; the message has the line and where each symbol was bound.
+    """
+    names = entry_names(root)
+    if not names:
+        raise DefinitionError(f"{root.__name__} has no entry: mark a method with @entry.")
+    unknown = [n for n in generics if n not in root._fields().kinds]
+    if unknown:
+        kinds = root._fields().kinds
+        raise DefinitionError(
+            f"{name or root.__name__} has no generic '{unknown[0]}'{did_you_mean(unknown[0], kinds)}; "
+            f"it has {', '.join(kinds)}."
+        )
+    token = current_elaboration.set(Elaboration())
+    try:
+        block = root(**generics)
+        functions = {n: function_of(block, n) for n in names}
+        return Program(name or root.__name__, definition_of(block), functions, tuple(block._rules))
+    finally:
+        current_elaboration.reset(token)
+
+
+def entry_names(root: type[Block]) -> list[str]:
+    """The entries of a class, in the order they are written."""
+    names: dict[str, None] = {}
+    for base in reversed(root.__mro__):
+        for name, value in vars(base).items():
+            if getattr(value, "_nest_entry", False):
+                names[name] = None
+    return list(names)
