@@ -1,0 +1,67 @@
+"""Choose the task of an entry, and put its pipeline together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from nest.errors import InputError, ManifestError
+from nest.registry import Entry, find
+from nest.tasks import _settings
+from nest.tasks.transcribe import Transcriber
+
+
+def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: Any) -> Transcriber:
+    """Return the whole job of a model as a callable: for speech to text, a recording in and a transcript out.
+
+    Args:
+        name_or_model: the name of a zoo entry, the path of an entry's directory, or a model of `nest.load`.
+        backend: what computes it, `"torch"` if left out. A loaded model has its own.
+        **load_options: what else `nest.load` takes.
+
+    Raises:
+        UnknownEntryError: there is no such entry.
+        ManifestError: the entry has no task, or one that has no pipeline.
+        InputError: a model that was loaded without an entry, or options for one that is loaded already.
+    """
+    if isinstance(name_or_model, str | os.PathLike):
+        name = os.fspath(name_or_model)
+        make = _maker(find(name))  # before any weights are read
+        from nest.loading import load
+
+        return make(load(name, backend=backend or "torch", **load_options))
+    given = [*(["backend"] if backend is not None else []), *load_options]
+    if given:
+        raise InputError(
+            f"The model given is loaded already, and {', '.join(given)} can only be chosen while it is "
+            "loaded. Pass its name instead, or leave them out."
+        )
+    if getattr(name_or_model, "entry", None) is None:
+        raise InputError(
+            f"A pipeline takes the name of a zoo entry, or a model that nest.load made from one; a "
+            f"{type(name_or_model).__name__} without an entry came, so its task and tokenizer are unknown."
+        )
+    return _maker(name_or_model.entry)(name_or_model)
+
+
+def _maker(entry: Entry) -> Callable[[Any], Transcriber]:
+    task = entry.manifest.task
+    kind = task.kind if task else None
+    make = _MAKERS.get(kind or "")
+    if make is None:
+        found = f"task.kind is '{kind}'" if kind else "it has no [task] table"
+        raise ManifestError(
+            f"{entry.directory / 'nest.toml'}: {found}, so there is no pipeline for '{entry.name}'; expected "
+            f"one of: {', '.join(_MAKERS)}. nest.load gives the model itself."
+        )
+    return make
+
+
+def _transcriber(model: Any) -> Transcriber:
+    rules = _settings.generation_rules(model.entry)
+    mel = _settings.mel_settings(model.entry)
+    return Transcriber(model, _settings.tokenizer(model.entry, rules), rules, mel)
+
+
+_MAKERS: dict[str, Callable[[Any], Transcriber]] = {"transcription": _transcriber}

@@ -1,0 +1,77 @@
+"""Read what the tasks need from an entry's manifest: the one place that knows the names of its tables."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from nest.errors import ManifestError
+from nest.registry import Entry
+from nest.tasks.mel import MelSettings
+from nest.tasks.rules import GenerationRules
+from nest.tasks.tokens import Tokenizer
+
+_Value = TypeVar("_Value")
+
+
+def generation_rules(entry: Entry) -> GenerationRules:
+    """Return the token ids and limits of `entry`, from [generation] and the generic `MaxTokens`.
+
+    Raises:
+        ManifestError: a value is missing.
+    """
+    table = _present(entry, entry.manifest.generation, "generation")
+    generic = entry.generics.get("MaxTokens")
+    positions = _present(entry, generic if isinstance(generic, int) else None, "generics.MaxTokens")
+    tasks = {"transcribe": table.transcribe, "translate": table.translate}
+    return GenerationRules(
+        start=_present(entry, table.start_of_transcript, "generation.start_of_transcript"),
+        end=table.end_of_text,
+        prompt=tuple(table.prompt),
+        no_timestamps=_present(entry, table.no_timestamps, "generation.no_timestamps"),
+        first_timestamp=_present(entry, table.first_timestamp, "generation.first_timestamp"),
+        positions=positions,
+        max_tokens=table.max_tokens or positions // 2,
+        suppress=tuple(table.suppress),
+        begin_suppress=tuple(table.begin_suppress),
+        languages=dict(table.languages),
+        tasks={name: token for name, token in tasks.items() if token is not None},
+    )
+
+
+def mel_settings(entry: Entry) -> MelSettings:
+    """Return how `entry` wants its spectrogram, from [preprocess].
+
+    Raises:
+        ManifestError: a value is missing.
+    """
+    table = _present(entry, entry.manifest.preprocess, "preprocess")
+    return MelSettings(
+        bins=_present(entry, table.mels, "preprocess.mels"),
+        rate=_present(entry, table.rate, "preprocess.rate"),
+        n_fft=_present(entry, table.n_fft, "preprocess.n_fft"),
+        hop=_present(entry, table.hop, "preprocess.hop"),
+        window_seconds=_present(entry, table.window_seconds, "preprocess.window_seconds"),
+    )
+
+
+def tokenizer(entry: Entry, rules: GenerationRules) -> Tokenizer:
+    """Fetch and read the file of [tokenizer].
+
+    Raises:
+        ManifestError: the entry names none.
+        FetchError, DigestError, WeightsError: it cannot be had, or is not what it should be.
+    """
+    from nest.weights import fetch
+
+    name = _present(entry, entry.manifest.tokenizer, "tokenizer").file
+    path = fetch(entry, [name]).files[name]
+    return Tokenizer(path, end=rules.end, first_timestamp=rules.first_timestamp)
+
+
+def _present(entry: Entry, value: _Value | None, key: str) -> _Value:
+    if value is None:
+        raise ManifestError(
+            f"{entry.directory / 'nest.toml'}: the task 'transcription' needs '{key}', and it is not there. "
+            "Add it as the checkpoint's own configuration has it."
+        )
+    return value

@@ -1,0 +1,119 @@
+"""What a Whisper checkpoint says of its decoding, as plain data and pure functions of it.
+
+Nothing here loops or holds a session, so that a loop on the host and one on the device share these rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nest.errors import InputError
+
+__all__ = ["GenerationRules", "bias", "first_bias", "prompt_ids", "token_budget"]
+
+
+@dataclass(frozen=True)
+class GenerationRules:
+    """The token ids and limits of one checkpoint.
+
+    Attributes:
+        start: `<|startoftranscript|>`.
+        end: `<|endoftext|>`.
+        prompt: what decoding starts from where language and task are not a choice.
+        no_timestamps: `<|notimestamps|>`.
+        first_timestamp: `<|0.00|>`; each following id is 0.02 s later.
+        positions: how many tokens the decoder can hold, the prompt included.
+        max_tokens: how many text tokens one window may give.
+        suppress: ids that are never chosen.
+        begin_suppress: ids that are not chosen first.
+        languages: id of each language code; empty for a checkpoint of English only.
+        tasks: id of `transcribe` and `translate`; empty for a checkpoint of English only.
+    """
+
+    start: int
+    end: int
+    prompt: tuple[int, ...]
+    no_timestamps: int
+    first_timestamp: int
+    positions: int
+    max_tokens: int = 224
+    suppress: tuple[int, ...] = ()
+    begin_suppress: tuple[int, ...] = ()
+    languages: Mapping[str, int] = field(default_factory=dict)
+    tasks: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def multilingual(self) -> bool:
+        """Whether the prompt names a language and a task."""
+        return bool(self.languages)
+
+
+def bias(rules: GenerationRules, vocabulary: int) -> NDArray[np.float32]:
+    """Return what to add to the logits of every token: float32 [vocabulary], 0 or -inf."""
+    return _excluding(rules.suppress, vocabulary)
+
+
+def first_bias(rules: GenerationRules, vocabulary: int) -> NDArray[np.float32]:
+    """Return what to add to the logits of the first token: float32 [vocabulary], 0 or -inf."""
+    return _excluding((*rules.suppress, *rules.begin_suppress), vocabulary)
+
+
+def _excluding(ids: Iterable[int], vocabulary: int) -> NDArray[np.float32]:
+    vector = np.zeros(vocabulary, dtype=np.float32)
+    vector[list(ids)] = -np.inf
+    return vector
+
+
+def prompt_ids(
+    rules: GenerationRules, language: str | None = None, task: str = "transcribe"
+) -> tuple[int, ...]:
+    """Return the ids that the decoder starts from: without times, and for one language and task.
+
+    Args:
+        rules: the checkpoint's.
+        language: a code such as `"en"`; required of a multilingual checkpoint.
+        task: `"transcribe"`, or `"translate"` into English.
+
+    Raises:
+        InputError: the checkpoint does not have that language or task.
+    """
+    if task not in ("transcribe", "translate"):
+        raise InputError(
+            f"The task {task!r} is unknown; expected 'transcribe' or 'translate' (into English)."
+        )
+    if not rules.multilingual:
+        if language not in (None, "en") or task != "transcribe":
+            wish = f"task {task!r}" if task != "transcribe" else f"language {language!r}"
+            raise InputError(
+                f"This model transcribes English only, and {wish} was asked for. Use a multilingual one."
+            )
+        return rules.prompt
+    if language is None or language not in rules.languages:
+        raise InputError(
+            f"The language {language!r} is none of this model's. Its codes are: "
+            f"{' '.join(sorted(rules.languages))}."
+        )
+    if task not in rules.tasks:
+        raise InputError(f"This model has no task {task!r}; it has: {', '.join(rules.tasks)}.")
+    return (rules.start, rules.languages[language], rules.tasks[task], rules.no_timestamps)
+
+
+def token_budget(rules: GenerationRules, prompt: int, max_tokens: int | None = None) -> int:
+    """Return how many tokens may follow a prompt of `prompt` tokens: at most `max_tokens`, as room allows.
+
+    Raises:
+        InputError: `max_tokens` is not positive, or the prompt leaves no room.
+    """
+    wanted = rules.max_tokens if max_tokens is None else max_tokens
+    if wanted < 1:
+        raise InputError(f"max_tokens={max_tokens} leaves nothing to decode; expected 1 or more.")
+    if prompt >= rules.positions:
+        raise InputError(
+            f"The prompt has {prompt} tokens, and the decoder holds {rules.positions} with what follows. "
+            "Shorten the prompt."
+        )
+    return min(wanted, rules.positions - prompt)

@@ -1,0 +1,150 @@
+"""Speech to text: a recording in, what it says out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nest.tasks import audio as audio_files
+from nest.tasks.audio import AudioSource
+from nest.tasks.decode import SpeechSession, greedy, language_probabilities
+from nest.tasks.mel import MelSettings, log_mel
+from nest.tasks.rules import GenerationRules, prompt_ids, token_budget
+from nest.tasks.tokens import Tokenizer
+
+__all__ = ["Segment", "SpeechModel", "Transcriber", "Transcript"]
+
+REMAINDER_SECONDS = 0.1
+
+
+class SpeechModel(Protocol):
+    """A loaded model whose sessions transcribe."""
+
+    def new_session(self, *, Batch: int) -> SpeechSession:
+        """Return a session of `Batch` rows over the model's weights."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a recording, from `start` to `end` in seconds, and what it says."""
+
+    start: float
+    end: float
+    text: str
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What a recording says.
+
+    Attributes:
+        text: all of it, without spaces around.
+        tokens: its text tokens.
+        language: the code of the language that it was decoded in.
+        duration: the recording's length in seconds.
+        segments: the stretches that it was decoded in; their texts joined are `text`, spaces around aside.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    language: str
+    duration: float
+    segments: tuple[Segment, ...]
+
+
+class Transcriber:
+    """A speech-to-text pipeline over one model's weights; threads may share it.
+
+    A recording longer than the model's window is cut at every 30 seconds and its parts are decoded one after
+    another, each without regard to the others: a word on a cut may be lost or doubled.
+    """
+
+    def __init__(
+        self, model: SpeechModel, tokenizer: Tokenizer, rules: GenerationRules, mel: MelSettings
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.rules = rules
+        self.mel = mel
+        self._idle: deque[SpeechSession] = deque()
+
+    def __call__(
+        self,
+        audio: AudioSource,
+        *,
+        rate: int | None = None,
+        language: str | None = None,
+        task: str = "transcribe",
+        max_tokens: int | None = None,
+    ) -> Transcript:
+        """Return what `audio` says.
+
+        Args:
+            audio: a path, bytes, a binary file object, or an array of samples; see `nest.tasks.audio.load`.
+            rate: samples a second of an array, 16000 if left out.
+            language: a code such as `"en"`. A multilingual model detects it in the first window if left out.
+            task: `"transcribe"`, or `"translate"` into English.
+            max_tokens: at most so many tokens for each window, half of the decoder's positions if left out.
+
+        Raises:
+            InputError: audio that cannot be read, or a language or task that the model does not have.
+        """
+        self._refuse_early(language, task, max_tokens)
+        samples = audio_files.load(audio, rate, target=self.mel.rate)
+        segments = []
+        with self._session() as session:
+            for start, window in _windows(samples, self.mel):
+                session.listen(log_mel(window, self.mel))
+                language = language or self._language(session)
+                tokens = self._decode(session, language, task, max_tokens)
+                segments.append(self._segment(start, window, tokens))
+        text = "".join(segment.text for segment in segments).strip()
+        tokens = tuple(token for segment in segments for token in segment.tokens)
+        return Transcript(text, tokens, language or "en", len(samples) / self.mel.rate, tuple(segments))
+
+    def _refuse_early(self, language: str | None, task: str, max_tokens: int | None) -> None:
+        """Raise what a later call would, before the work begins."""
+        prompt = prompt_ids(self.rules, language or next(iter(self.rules.languages), None), task)
+        token_budget(self.rules, len(prompt), max_tokens)
+
+    def _language(self, session: SpeechSession) -> str:
+        if not self.rules.multilingual:
+            return "en"
+        return next(iter(language_probabilities(session, self.rules)[0]))
+
+    def _decode(
+        self, session: SpeechSession, language: str, task: str, max_tokens: int | None
+    ) -> tuple[int, ...]:
+        prompt = np.array([prompt_ids(self.rules, language, task)], dtype=np.int32)
+        (tokens,) = greedy(session, prompt, self.rules, max_tokens=max_tokens)
+        return tuple(token for token in tokens if token < self.rules.end)
+
+    def _segment(self, start: int, window: NDArray[np.float32], tokens: tuple[int, ...]) -> Segment:
+        end = (start + len(window)) / self.mel.rate
+        return Segment(start / self.mel.rate, end, self.tokenizer.decode(tokens), tokens)
+
+    @contextmanager
+    def _session(self) -> Iterator[SpeechSession]:
+        """Lend an idle session, or a new one. One whose call failed is not lent again."""
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = self.model.new_session(Batch=1)
+        yield session
+        self._idle.append(session)
+
+
+def _windows(samples: NDArray[np.float32], mel: MelSettings) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield the first sample's index and the samples of each window; the last one may be shorter."""
+    for start in range(0, len(samples), mel.samples):
+        window = samples[start : start + mel.samples]
+        # Too short for a word, a remainder would only make the model invent one.
+        if start == 0 or len(window) >= REMAINDER_SECONDS * mel.rate:
+            yield start, window
