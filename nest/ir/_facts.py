@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
-from nest.ir._poly import Atom, Poly, add, divide, floordiv, multiply, rebuild, scale
+from nest.ir._poly import Atom, Poly, add, divide, floordiv, multiply, rebuild, subtract
 
 _ROUNDS = 8
 _FORMS = 32
@@ -48,7 +48,7 @@ def _rule(num: Poly, den: Poly) -> Iterator[_Rule]:
     if len(new) != 1:
         return
     quotient: Poly = (new[0],)
-    num = add(num, scale(multiply(den, add(whole, scale(quotient, -1))), -1))
+    num = subtract(num, multiply(den, subtract(whole, quotient)))
     product = multiply(den, quotient)
     sign = 1 if product[0][1] > 0 else -1
     content = sign * gcd(*(c for _, c in num + product))
@@ -61,7 +61,7 @@ def _over(p: Poly, by: int) -> Poly:
 
 def _rewritten(p: Poly, old: Poly, new: Poly) -> Poly:
     """`p` with multiples of the leading term of `old` replaced, given that old == new."""
-    return divide(p, old[0], add(old[1:], scale(new, -1)))[1]
+    return divide(p, old[0], subtract(old[1:], new))[1]
 
 
 def _divided(atom: Atom, rules: list[_Rule], facts: Facts) -> Poly:

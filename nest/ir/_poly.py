@@ -39,6 +39,11 @@ def as_constant(p: Poly) -> int | None:
     return p[0][1] if not p[0][0] else None
 
 
+def as_symbol(p: Poly) -> str | None:
+    """The name of the symbol that `p` is, or None when it is anything else."""
+    return p[0][0][0][0] or None if len(p) == 1 and len(p[0][0]) == 1 and p[0][1] == 1 else None
+
+
 def _order(term: tuple[Monomial, int]) -> tuple[int, Monomial]:
     return (-len(term[0]), term[0])
 
@@ -54,6 +59,11 @@ def _collect(terms: Iterable[tuple[Monomial, int]]) -> Poly:
 def add(p: Poly, q: Poly) -> Poly:
     """p + q."""
     return _collect(p + q) if p and q else p or q
+
+
+def subtract(p: Poly, q: Poly) -> Poly:
+    """p - q."""
+    return add(p, scale(q, -1))
 
 
 def scale(p: Poly, by: int) -> Poly:
@@ -94,7 +104,7 @@ def divide(p: Poly, lead: tuple[Monomial, int], tail: Poly) -> tuple[Poly, Poly]
             return quotient, rest
         part: Poly = ((cofactor, times),)
         quotient = add(quotient, part)
-        rest = add(rest, scale(add(((m, times * coefficient),), multiply(part, tail)), -1))
+        rest = subtract(rest, add(((m, times * coefficient),), multiply(part, tail)))
 
 
 def _nonnegative(p: Poly) -> bool:
@@ -170,7 +180,7 @@ def floordiv(p: Poly, d: Poly, flatten: bool = True) -> Poly:
 
 def mod(p: Poly, d: Poly) -> Poly:
     """p % d."""
-    return add(p, scale(multiply(d, floordiv(p, d)), -1))
+    return subtract(p, multiply(d, floordiv(p, d)))
 
 
 def rebuild(p: Poly, atom: Callable[[Atom], Poly]) -> Poly:
@@ -184,13 +194,15 @@ def rebuild(p: Poly, atom: Callable[[Atom], Poly]) -> Poly:
     return total
 
 
-def substitute(p: Poly, mapping: Mapping[str, Poly]) -> Poly:
+@lru_cache(_CACHE)
+def substitute(p: Poly, mapping: tuple[tuple[str, Poly], ...]) -> Poly:
     """`p` with symbols replaced, all at once."""
+    new = dict(mapping)
 
     def replace(atom: Atom) -> Poly:
         name, num, den = atom
         if name:
-            return mapping.get(name, (((atom,), 1),))
+            return new.get(name, (((atom,), 1),))
         return floordiv(substitute(num, mapping), substitute(den, mapping))
 
     return rebuild(p, replace)
@@ -223,7 +235,7 @@ def _halve(atom: Atom) -> Poly:
         return (((atom,), 1),)
     y = add(num, constant(-(n // 2)))
     both = normal(floordiv(y, constant(n // 2), False))
-    return add(both, scale(normal(floordiv(y, den, False)), -1))
+    return subtract(both, normal(floordiv(y, den, False)))
 
 
 @lru_cache(_CACHE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from nest.ir._poly import Atom, Poly
@@ -82,24 +83,20 @@ def tree_of(p: Poly) -> Tree:
     """A tree for a polynomial that nobody spelled: positive terms first."""
     tree: Tree = None
     for monomial, coefficient in sorted(p, key=lambda term: term[1] < 0):
-        term = _term(monomial, abs(coefficient))
         if tree is None:
-            tree = term if coefficient > 0 else _negated(term)
+            tree = _term(monomial, coefficient)
         else:
-            tree = ("+" if coefficient > 0 else "-", tree, term)
+            tree = ("+" if coefficient > 0 else "-", tree, _term(monomial, abs(coefficient)))
     return 0 if tree is None else tree
 
 
-def _negated(tree: Tree) -> Tree:
-    return -tree if isinstance(tree, int) else ("neg", tree)
-
-
 def _term(monomial: tuple[Atom, ...], coefficient: int) -> Tree:
-    tree: Tree = coefficient if coefficient != 1 or not monomial else None
-    for atom in sorted(monomial, key=lambda a: not a[0]):
-        factor = _factor(atom)
-        tree = factor if tree is None else ("*", tree, factor)
-    return tree
+    factors = [_factor(atom) for atom in sorted(monomial, key=lambda a: not a[0])]
+    if not factors or abs(coefficient) != 1:
+        factors.insert(0, coefficient)
+    elif coefficient < 0:
+        factors[0] = ("neg", factors[0])
+    return reduce(lambda left, right: ("*", left, right), factors)
 
 
 def _factor(atom: Atom) -> Tree:
