@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -76,6 +77,17 @@ class ReferenceSession:
         return x.detach().numpy()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Matrices this small only lose by being shared among threads."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="module")
 def model() -> Any:
     """A small multilingual Whisper with random weights, large enough in scale that its tokens vary."""
@@ -98,7 +110,8 @@ def model() -> Any:
         "init_std": 0.5,
     }
     special = {"pad_token_id": END, "bos_token_id": END, "eos_token_id": END, "decoder_start_token_id": START}
-    return WhisperForConditionalGeneration(WhisperConfig(**sizes, **special)).eval()
+    model = WhisperForConditionalGeneration(WhisperConfig(**sizes, **special)).eval()
+    return model.requires_grad_(False)
 
 
 @pytest.fixture(scope="module")
