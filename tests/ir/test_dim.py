@@ -80,6 +80,12 @@ def test_same_accepts_integers() -> None:
     assert not L.same(3)
 
 
+def test_factors_that_may_be_negative_are_not_cancelled() -> None:
+    """(X*q) // (q*q) has a positive denominator for q = -2, and X // q has not."""
+    q = (L - M) // N
+    assert (X * q // (q * q)).evaluate({"L": 0, "M": 4, "N": 2, "X": 5}) == -3
+
+
 def test_symbols_are_those_of_the_canonical_expression() -> None:
     assert ((L + 1) // N * X).symbols() == {"L", "N", "X"}
     assert (L * D // D).symbols() == {"L"}
