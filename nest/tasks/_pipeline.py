@@ -11,6 +11,8 @@ from nest.registry import Entry, find
 from nest.tasks import _settings
 from nest.tasks.transcribe import Transcriber
 
+_FETCH_OPTIONS = ("local_files_only", "token", "cache_dir", "progress")
+
 
 def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: Any) -> Transcriber:
     """Return the whole job of a model as a callable: for speech to text, a recording in and a transcript out.
@@ -18,7 +20,7 @@ def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: 
     Args:
         name_or_model: the name of a zoo entry, the path of an entry's directory, or a model of `nest.load`.
         backend: what computes it, `"torch"` if left out. A loaded model has its own.
-        **load_options: what else `nest.load` takes.
+        **load_options: what else `nest.load` takes. Those about fetching hold for the tokenizer as well.
 
     Raises:
         UnknownEntryError: there is no such entry.
@@ -30,7 +32,8 @@ def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: 
         make = _maker(find(name))  # before any weights are read
         from nest.loading import load
 
-        return make(load(name, backend=backend or "torch", **load_options))
+        fetch_options = {name: value for name, value in load_options.items() if name in _FETCH_OPTIONS}
+        return make(load(name, backend=backend or "torch", **load_options), **fetch_options)
     given = [*(["backend"] if backend is not None else []), *load_options]
     if given:
         raise InputError(
@@ -45,7 +48,7 @@ def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: 
     return _maker(name_or_model.entry)(name_or_model)
 
 
-def _maker(entry: Entry) -> Callable[[Any], Transcriber]:
+def _maker(entry: Entry) -> Callable[..., Transcriber]:
     task = entry.manifest.task
     kind = task.kind if task else None
     make = _MAKERS.get(kind or "")
@@ -58,10 +61,10 @@ def _maker(entry: Entry) -> Callable[[Any], Transcriber]:
     return make
 
 
-def _transcriber(model: Any) -> Transcriber:
+def _transcriber(model: Any, **fetch_options: Any) -> Transcriber:
     rules = _settings.generation_rules(model.entry)
     mel = _settings.mel_settings(model.entry)
-    return Transcriber(model, _settings.tokenizer(model.entry, rules), rules, mel)
+    return Transcriber(model, _settings.tokenizer(model.entry, rules, **fetch_options), rules, mel)
 
 
-_MAKERS: dict[str, Callable[[Any], Transcriber]] = {"transcription": _transcriber}
+_MAKERS: dict[str, Callable[..., Transcriber]] = {"transcription": _transcriber}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nest.errors import ManifestError
 from nest.registry import Entry
@@ -54,8 +54,8 @@ def mel_settings(entry: Entry) -> MelSettings:
     )
 
 
-def tokenizer(entry: Entry, rules: GenerationRules) -> Tokenizer:
-    """Fetch and read the file of [tokenizer].
+def tokenizer(entry: Entry, rules: GenerationRules, **fetch_options: Any) -> Tokenizer:
+    """Fetch and read the file of [tokenizer], with what `nest.weights.fetch` takes as options.
 
     Raises:
         ManifestError: the entry names none.
@@ -64,7 +64,7 @@ def tokenizer(entry: Entry, rules: GenerationRules) -> Tokenizer:
     from nest.weights import fetch
 
     name = _present(entry, entry.manifest.tokenizer, "tokenizer").file
-    path = fetch(entry, [name]).files[name]
+    path = fetch(entry, [name], **fetch_options).files[name]
     return Tokenizer(path, end=rules.end, first_timestamp=rules.first_timestamp)
 
 

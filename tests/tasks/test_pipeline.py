@@ -14,8 +14,12 @@ from nest.tasks.tokens import Tokenizer
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[tuple[str, dict[str, Any]]]:
-    """What was asked of `nest.load` and how, with loading and fetching replaced."""
+    """What was asked of `nest.load` and how, and then of `fetch`, both replaced."""
     calls: list[tuple[str, dict[str, Any]]] = []
+
+    def fetched(names: list[str], options: dict[str, Any]) -> SimpleNamespace:
+        calls.append((names[0], options))
+        return SimpleNamespace(files=dict.fromkeys(names, tokenizer.path))
 
     def load(name: str, **options: Any) -> SimpleNamespace:
         calls.append((name, options))
@@ -26,8 +30,7 @@ def loads(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[tuple[s
     monkeypatch.setitem(sys.modules, "nest.loading", loading)
     monkeypatch.setattr(
         "nest.weights.fetch",
-        lambda entry, names: SimpleNamespace(files=dict.fromkeys(names, tokenizer.path)),
-        raising=False,
+        lambda entry, names, **options: fetched(names, options),
     )
     return calls
 
@@ -35,26 +38,31 @@ def loads(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[tuple[s
 def test_a_name_is_loaded_on_torch(loads: list[tuple[str, dict[str, Any]]]) -> None:
     transcriber = pipeline("whisper-tiny.en")
     assert isinstance(transcriber, Transcriber)
-    assert loads == [("whisper-tiny.en", {"backend": "torch"})]
+    assert loads == [("whisper-tiny.en", {"backend": "torch"}), ("tokenizer.json", {})]
     assert transcriber.rules.end == 50256
     assert transcriber.mel.bins == 80
 
 
 def test_options_go_to_load(loads: list[tuple[str, dict[str, Any]]]) -> None:
     pipeline("whisper-tiny.en", backend="onnx", weights=None, seed=3)
-    assert loads == [("whisper-tiny.en", {"backend": "onnx", "weights": None, "seed": 3})]
+    assert loads[0] == ("whisper-tiny.en", {"backend": "onnx", "weights": None, "seed": 3})
+
+
+def test_options_about_fetching_hold_for_the_tokenizer(loads: list[tuple[str, dict[str, Any]]]) -> None:
+    pipeline("whisper-tiny.en", seed=3, local_files_only=True, cache_dir="here")
+    assert loads[1] == ("tokenizer.json", {"local_files_only": True, "cache_dir": "here"})
 
 
 def test_a_directory_is_loaded(loads: list[tuple[str, dict[str, Any]]]) -> None:
     directory = find("whisper-tiny.en").directory
     pipeline(directory)
-    assert loads == [(str(directory), {"backend": "torch"})]
+    assert loads[0] == (str(directory), {"backend": "torch"})
 
 
 def test_a_loaded_model_is_used_as_it_is(loads: list[tuple[str, dict[str, Any]]]) -> None:
     model = SimpleNamespace(entry=find("whisper-tiny"))
     assert pipeline(model).model is model
-    assert loads == []
+    assert loads == [("tokenizer.json", {})]
 
 
 @pytest.mark.parametrize("options", [{"backend": "onnx"}, {"seed": 1}])

@@ -87,7 +87,7 @@ def test_the_tokenizer_is_the_pinned_file(monkeypatch: pytest.MonkeyPatch, token
         asked.append(names)
         return SimpleNamespace(files=dict.fromkeys(names, tokenizer.path))
 
-    monkeypatch.setattr("nest.weights.fetch", fetch, raising=False)
+    monkeypatch.setattr("nest.weights.fetch", fetch)
     entry = find("whisper-tiny.en")
     result = _settings.tokenizer(entry, _settings.generation_rules(entry))
     assert asked == [["tokenizer.json"]]
