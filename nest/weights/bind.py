@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from nest._suggest import nearest
 from nest.errors import BindingError
-from nest.ir.parammap import Expr, TensorSpec
+from nest.ir.parammap import Expr, ParamMap, Source, TensorSpec
 from nest.ir.types import ParamSpec
 from nest.registry.bindings import Bindings, Rule
 from nest.weights.checkpoint import Checkpoint
@@ -84,6 +84,8 @@ def resolve(
     for path, expression in expressions.items():
         faults += _faults_of(params[path], expression, types, hint=len(faults) < _SUGGESTIONS)
         used.update(expression.sources())
+    if not faults:
+        faults += _not_invertible(expressions, types)
     for name in types:
         tied = name in bindings.ties and bindings.ties[name] in used
         if name not in used and not tied and not bindings.ignores(name):
@@ -91,6 +93,16 @@ def resolve(
     if faults:
         raise _error(source, faults)
     return expressions
+
+
+def _not_invertible(expressions: Mapping[str, Expr], types: Mapping[str, TensorSpec]) -> list[str]:
+    """Bindings that take part of a tensor and leave the rest, or lose values: the model could not be saved."""
+    computed = {path: one for path, one in expressions.items() if not isinstance(one, Source)}
+    try:
+        ParamMap(computed).inverse(types)
+    except BindingError as error:
+        return [str(error)]
+    return []
 
 
 def _error(source: str, faults: list[str]) -> BindingError:

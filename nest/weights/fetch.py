@@ -134,7 +134,7 @@ class _Fetcher:
             answers.append(f"the cached copy: {damaged}")
         raise FetchError(
             f"'{spec.name}' of '{self.entry}' could not be fetched. " + "; ".join(answers) + ". "
-            "Check the network (HF_ENDPOINT and proxies are used), or copy the cache of a machine that has it."
+            "Check the network (HF_ENDPOINT and proxies are used), or copy the cache of another machine."
         )
 
     def _take_hub(self, spec: FileSpec, path: Path) -> None:
