@@ -73,7 +73,7 @@ class Simplifier:
         spec = of.infer(self._types)
         if (start, stop) == (0, spec.shape[axis]):
             return of
-        if start == stop and math.prod(spec.shape):
+        if start == stop and math.prod(spec.shape) > 0:
             return Zeros((*spec.shape[:axis], 0, *spec.shape[axis + 1 :]), spec.dtype)
         match of:
             case Zeros():

@@ -130,7 +130,9 @@ def _faults_of(value: Any, known: set[str]) -> Iterator[str]:
             yield f"'{value['op']}' needs '{name}'"
         elif name != "of" and not _is_field(name, value[name]):
             yield f"'{name}' of '{value['op']}' is not {_FIELD_WORDS[name]}; came {value[name]!r:.80}"
-    operands = value.get("of", [])
+    if "of" not in fields or "of" not in value:
+        return
+    operands = value["of"]
     if isinstance(operands, list) != (value["op"] == "concat"):
         yield f"'of' of '{value['op']}' is {'a list' if value['op'] == 'concat' else 'one name or operation'}"
         return

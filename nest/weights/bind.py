@@ -96,7 +96,7 @@ def resolve(
 
 
 def _not_invertible(expressions: Mapping[str, Expr], types: Mapping[str, TensorSpec]) -> list[str]:
-    """Bindings that take part of a tensor and leave the rest, or lose values: the model could not be saved."""
+    """Bindings that leave part of a tensor, or lose values: such a model could not be saved."""
     computed = {path: one for path, one in expressions.items() if not isinstance(one, Source)}
     try:
         ParamMap(computed).inverse(types)

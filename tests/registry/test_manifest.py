@@ -1,0 +1,153 @@
+"""Manifests: the card's tables as they are, and every fault at once with file, line and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nest.errors import ManifestError
+from nest.registry import find
+
+from .conftest import Make
+
+DIGEST = "0" * 64
+
+
+def _fault(folder: Path) -> str:
+    with pytest.raises(ManifestError) as caught:
+        find(folder)
+    return str(caught.value)
+
+
+def test_the_card_loads(make: Make) -> None:
+    manifest = find(make()).manifest
+    assert manifest.model.name == "whisper-tiny"
+    assert manifest.generics == {"D": 384, "T": "f32"}
+    assert manifest.weights is not None
+    assert [(file.name, file.sha256, file.required) for file in manifest.weights.files] == [
+        ("model.safetensors", None, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('title = "', 'titel = "', 3, "'model.titel': unknown key. Did you mean 'title'?"),
+        ("[links]", "[linkz]", 8, "'linkz': unknown key. Did you mean 'links'?"),
+        ('family = "whisper"\n', "", 1, "'model.family': missing; it is required"),
+        ("D = 384", "D = 3.5", 15, "'generics.D': input should be a valid integer"),
+        ("B = 1", 'B = "one"', 18, "'check.B': input should be a valid integer; came 'one'"),
+        (
+            "169d4a4341b33bc18d8881c4b69c2e104e1cc0af",
+            "main",
+            21,
+            "'weights.revision': expected the 40 hexadecimal digits of a commit; came 'main'. A branch or a "
+            "tag can be moved to other files",
+        ),
+        ('"openai/whisper-tiny"\nrev', '"whisper"\nrev', 20, "'weights.repo': string should match pattern"),
+        ('["model.safetensors"]', "[]", 22, "'weights.files': list should have at least 1 item"),
+        ('"model.py"', '"../model.py"', 11, "'source.path': expected a path inside its folder"),
+        ('"model.py"', '"/etc/model.py"', 11, "'source.path': expected a path inside its folder"),
+        ('"model.py"', '"@whisper-tiny"', 11, "expected '@entry/path', a file of another entry"),
+        ('"model.py"', '"@whisper-tiny/../x.py"', 11, "expected a path inside its folder"),
+        ('"bindings.json"', '"..\\\\x.json"', 23, "'weights.bindings': expected a path inside its folder"),
+        ('name = "whisper-tiny"', 'name = "Whisper Tiny"', 2, "'model.name': expected lowercase letters"),
+        (
+            '["model.safetensors"]',
+            '[{ name = "m", sha256 = "ABC" }]',
+            22,
+            "'weights.files[0].sha256': expected the 64 lowercase hexadecimal digits of a sha256; came 'ABC'",
+        ),
+    ],
+)
+def test_one_fault(make: Make, old: str, new: str, line: int, words: str) -> None:
+    folder = make((old, new))
+    text = _fault(folder)
+    assert words in text
+    assert f"{folder / 'nest.toml'}:{line}, " in text
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (
+            '[tokenizer]\nfile = "t.json"\n',
+            "'tokenizer.file': 't.json' is not one of weights.files (model.safet",
+        ),
+        ("[tiny]\nE = 1\n", "'tiny.E': 'E' is not one of the generics (D, T)"),
+        (
+            f'[[weights.mirror]]\npackage = "p"\nsha256 = "{DIGEST}"\nsize = 1\nlicense = "M"\nfiles = []\n',
+            "'weights.mirror[0].package': expected one version of one package, 'name==1.2.3'; came 'p'",
+        ),
+        (
+            f'[[weights.mirror]]\npackage = "p==1"\nsha256 = "{DIGEST}"\nsize = 1\nlicense = "MIT"\n'
+            f'files = [{{ replaces = "x", member = "m", sha256 = "{DIGEST}", size = 1 }}]\n',
+            "'weights.mirror[0].files[0].replaces': 'x' is not one of weights.files (model.safetensors)",
+        ),
+        (
+            "[generation]\nprompt = [1, -2]\nend_of_text = 3\n",
+            "'generation.prompt[1]': input should be greater",
+        ),
+        ("[broken\n", "not valid TOML"),
+    ],
+)
+def test_a_fault_of_another_table(make: Make, more: str, words: str) -> None:
+    assert words in _fault(make(more=more))
+
+
+def test_all_faults_are_one_error(make: Make) -> None:
+    folder = make(
+        ('title = "', 'titel = "'),
+        ("169d4a4341b33bc18d8881c4b69c2e104e1cc0af", "v1.0"),
+        samples=[{"kind": "transcription", "audoi": "x.wav"}, {"text": 3}],
+    )
+    text = _fault(folder)
+    assert text.startswith("Entry 'entry' is not valid: 6 faults.")
+    for part in ("model.titel", "model.title", "weights.revision", "[0].audoi", "[1].kind", "[1].text"):
+        assert f"'{part}'" in text
+    assert "Did you mean 'audio'?" in text
+
+
+def test_a_file_that_is_not_text(make: Make) -> None:
+    folder = make()
+    (folder / "nest.toml").write_bytes(b"\xff\xfe")
+    assert "nest.toml: not UTF-8 text: invalid start byte at byte 0" in _fault(folder)
+
+
+def test_an_unknown_key_of_another_kind_lists_what_is_known(make: Make) -> None:
+    text = _fault(make(more="[task]\nkind = 'x'\nzzz = 1\n"))
+    assert "'task.zzz': unknown key. Known here: kind." in text
+
+
+@pytest.mark.parametrize("name", ["whisper-tiny", "whisper-tiny.en"])
+def test_the_decode_facts_of_the_whisper_entries(name: str) -> None:
+    manifest = find(name).manifest
+    generation, vocabulary = manifest.generation, manifest.generics["Vocab"]
+    assert generation is not None
+    assert isinstance(vocabulary, int)
+    # The last of the 1501 timestamps is the last token; the specials stand in the order of the vocabulary.
+    assert generation.first_timestamp == vocabulary - 1501
+    assert generation.no_timestamps == generation.first_timestamp - 1
+    assert generation.start_of_transcript == generation.end_of_text + 1
+    assert generation.begin_suppress == [220, generation.end_of_text]
+    assert generation.suppress == sorted(set(generation.suppress))
+    assert len(generation.suppress) == (90 if name.endswith(".en") else 88)
+    assert {generation.start_of_transcript, generation.start_of_previous, generation.no_speech} <= {
+        *generation.suppress
+    }
+    assert generation.end_of_text not in generation.suppress
+    assert generation.prompt[0] == generation.start_of_transcript
+    assert generation.prompt[-1] == generation.no_timestamps
+    heads = [tuple(pair) for pair in generation.alignment_heads]
+    assert len(set(heads)) == len(heads)
+    assert max(layer for layer, _ in heads) < 4
+    assert max(head for _, head in heads) < 6
+
+
+def test_the_languages_of_whisper_tiny() -> None:
+    generation = find("whisper-tiny").manifest.generation
+    assert generation is not None
+    assert sorted(generation.languages.values()) == list(range(50259, 50259 + 99))
+    assert [generation.languages[code] for code in ("en", "zh", "de", "su")] == [50259, 50260, 50261, 50357]
+    assert (generation.translate, generation.transcribe) == (50358, 50359)
