@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "nearest"]
+__all__ = ["aside", "did_you_mean", "nearest"]
 
 
 def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
@@ -23,3 +23,9 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
         return ""
     listed = f"{', '.join(found[:-1])} or {found[-1]}" if len(found) > 1 else found[0]
     return f" Did you mean {listed}?"
+
+
+def aside(name: str, names: Iterable[str]) -> str:
+    """The same inside a sentence: `" (did you mean 'a'?)"`, or nothing where no name is near."""
+    found = nearest(name, names, count=1)
+    return f" (did you mean '{found[0]}'?)" if found else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nest.ir.dim import Dim
 from nest.ir.program import Function, Operand, Parameter, Path
 from nest.ir.types import TensorType
-from nest.layers._suggest import did_you_mean
+from nest._suggest import aside
 from nest.layers._trace import Trace, fail
 from nest.layers.annotations import MethodTypes, TensorAnnotation, method_types
 from nest.layers.tensor import Tensor, as_tensor
@@ -20,7 +20,13 @@ __all__ = ["call", "unify"]
 
 
 def call(
-    trace: Trace, block: Block, path: Path, scope: Scope, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    trace: Trace,
+    block: Block,
+    path: Path,
+    scope: Scope,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Tensor | tuple[Tensor, ...]:
     """Emit a call of `block.name`; its results, typed in the caller's symbols.
 
@@ -57,7 +63,7 @@ def _arguments(
     given = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name not in names or name in given:
-            problem = "given twice" if name in given else f"unknown{did_you_mean(name, names)}"
+            problem = "given twice" if name in given else f"unknown{aside(name, names)}"
             raise fail(f"{label}: argument '{name}' is {problem}; it takes {', '.join(names)}.")
         given[name] = value
     fills = dict(zip(names, types.fills, strict=True))
@@ -164,5 +170,3 @@ def _mark_states(trace: Trace, callee: Function, path: Path) -> None:
         trace.function.reads.add((*path, *relative))
     for relative in callee.writes:
         trace.write((*path, *relative))
-
-

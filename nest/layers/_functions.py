@@ -193,5 +193,3 @@ def _python_error(block: Block, function: Function, error: Exception) -> Definit
     return DefinitionError(
         f"{place}, in {type(block).__name__}.{function.name}: {type(error).__name__}: {error}\n  at    {where.line}"
     )
-
-

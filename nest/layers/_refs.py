@@ -13,7 +13,7 @@ from nest.ir.relation import Relation
 from nest.ir.types import TensorType
 from nest.layers._calls import call
 from nest.layers._resolve import resolve_type
-from nest.layers._suggest import did_you_mean
+from nest._suggest import aside
 from nest.layers._trace import Trace, current, fail, state_name
 from nest.layers.annotations import method_types
 from nest.layers.array import BlockArray
@@ -69,7 +69,7 @@ class BlockRef:
         if method is not None:
             return method
         known = [*block._members, *block._generics, *block._values, *block._statics, *_methods(type(block))]
-        raise fail(f"{type(block).__name__} has no member '{name}'{did_you_mean(name, known)}.")
+        raise fail(f"{type(block).__name__} has no member '{name}'{aside(name, known)}.")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in BlockRef.__slots__:
@@ -92,7 +92,9 @@ class BlockRef:
                 raise fail("A required relation is false.")
             return
         if relation.holds() is False:
-            raise fail(f"'{relation}' is required, and is false: {relation.left.value} and {relation.right.value}.")
+            raise fail(
+                f"'{relation}' is required, and is false: {relation.left.value} and {relation.right.value}."
+            )
         self._trace.function.signature.rules.append(relation)
         self._trace.add_fact(relation)
 
@@ -153,11 +155,15 @@ class ArrayRef:
 
     def __getitem__(self, index: int) -> BlockRef:
         if not isinstance(index, int | Dim):
-            raise fail(f"The array 'self.{self._path[-1]}' is indexed by {type(index).__name__}; use an integer.")
+            raise fail(
+                f"The array 'self.{self._path[-1]}' is indexed by {type(index).__name__}; use an integer."
+            )
         position = int(index)
         count = len(self._array)
         if not -count <= position < count:
-            raise fail(f"The array 'self.{self._path[-1]}' has {count} blocks, and index {position} was asked for.")
+            raise fail(
+                f"The array 'self.{self._path[-1]}' has {count} blocks, and index {position} was asked for."
+            )
         position %= count
         item = self._array.items[position]
         return BlockRef(self._trace, item, (*self._path, position), self._scope.inner(item))
@@ -270,5 +276,3 @@ def _difference(trace: Trace, expected: TensorType, got: TensorType, skip: int |
 
 def _methods(cls: type) -> list[str]:
     return [n for n in dir(cls) if not n.startswith("_") and callable(getattr(cls, n))]
-
-

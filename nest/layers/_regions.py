@@ -27,7 +27,9 @@ def region(
         raise fail(f"The {role} of while_loop is a plain function or method, not a closure{captured}.")
     names = code.co_varnames[1 : code.co_argcount]
     if len(names) != len(carry):
-        raise fail(f"The {role} of while_loop takes the block and {len(carry)} tensors; it takes {len(names)} tensors.")
+        raise fail(
+            f"The {role} of while_loop takes the block and {len(carry)} tensors; it takes {len(names)} tensors."
+        )
     parameters = tuple(Parameter(n, t) for n, t in zip(names, carry, strict=True))
     wanted = tuple(carry) if role == "body" else (TensorType((), bool_),)
     inner = Function(function.__name__, outer.function.block, Signature(parameters, wanted, ()), code, None)

@@ -43,10 +43,16 @@ def resolve_dtype(block: Block, annotation: TensorAnnotation, where: str) -> DTy
 
 def spread(axes: Sequence[str], ranks: Mapping[str, int]) -> list[str]:
     """Axes with each `*S` written as the `S0 S1 ...` that it stands for."""
-    return [a for axis in axes for a in ([f"{axis[1:]}{i}" for i in range(ranks[axis[1:]])] if axis[0] == "*" else [axis])]
+    return [
+        a
+        for axis in axes
+        for a in ([f"{axis[1:]}{i}" for i in range(ranks[axis[1:]])] if axis[0] == "*" else [axis])
+    ]
 
 
-def resolve_shape(block: Block, axes: Sequence[str], free: dict[str, Dim] | None, where: str) -> tuple[Dim, ...]:
+def resolve_shape(
+    block: Block, axes: Sequence[str], free: dict[str, Dim] | None, where: str
+) -> tuple[Dim, ...]:
     """Axes as dims. Names that the block does not know are added to `free`, or refused where it is None."""
 
     def lookup(name: str) -> Dim:

@@ -134,7 +134,9 @@ def current() -> Trace:
     """
     trace = current_trace.get()
     if trace is None:
-        raise DefinitionError("Tensors exist only while an entry is traced: compute in a method, not in build.")
+        raise DefinitionError(
+            "Tensors exist only while an entry is traced: compute in a method, not in build."
+        )
     return trace
 
 

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from nest.errors import DefinitionError
 
-__all__ = ["Bool", "Fill", "Float", "Float32", "Int32", "MethodTypes", "Static", "TensorAnnotation", "method_types"]
+__all__ = [
+    "Bool",
+    "Fill",
+    "Float",
+    "Float32",
+    "Int32",
+    "MethodTypes",
+    "Static",
+    "TensorAnnotation",
+    "method_types",
+]
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,9 @@ class _Annotator:
 
     def __getitem__(self, item: tuple[Any, str]) -> TensorAnnotation:
         if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], str)):
-            raise DefinitionError(f'{self.name}[...] takes Tensor and the axes, as in {self.name}[Tensor, "B N D"].')
+            raise DefinitionError(
+                f'{self.name}[...] takes Tensor and the axes, as in {self.name}[Tensor, "B N D"].'
+            )
         return TensorAnnotation(self.dtype, tuple(item[1].split()))
 
 
@@ -98,7 +110,9 @@ def method_types(method: Callable[..., Any]) -> MethodTypes:
     fills: list[str | None] = []
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
         names.append(parameter.name)
-        annotation = None if results is None else _evaluate(method.__annotations__.get(parameter.name), scope, where)
+        annotation = (
+            None if results is None else _evaluate(method.__annotations__.get(parameter.name), scope, where)
+        )
         if results is not None and not isinstance(annotation, TensorAnnotation):
             raise DefinitionError(
                 f"{where}: its result is annotated, so it is a function of the program, but argument "

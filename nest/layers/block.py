@@ -14,7 +14,7 @@ from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.relation import Relation
 from nest.layers._elaboration import Elaboration, current_elaboration
-from nest.layers._suggest import did_you_mean
+from nest._suggest import aside
 from nest.layers.annotations import Static
 from nest.layers.array import BlockArray
 from nest.layers.members import ParamMember, State
@@ -112,7 +112,7 @@ def _bind(cls: type, fields: _Fields, args: tuple[Any, ...], kwargs: dict[str, A
     for name, value in kwargs.items():
         if name not in fields.kinds:
             raise DefinitionError(
-                f"{cls.__name__} has no generic or static field '{name}'{did_you_mean(name, names)}; "
+                f"{cls.__name__} has no generic or static field '{name}'{aside(name, names)}; "
                 f"it takes {', '.join(names) or 'none'}."
             )
         if name in bound:
@@ -142,7 +142,9 @@ def _coerce(cls: type, name: str, kind: str, value: Any) -> Any:
         if value < 0:
             raise DefinitionError(f"{cls.__name__}: '{name}' is a size and cannot be {value}.")
         return Dim.constant(value)
-    raise DefinitionError(f"{cls.__name__}: '{name}' is a dim; got {value!r}, which is {type(value).__name__}.")
+    raise DefinitionError(
+        f"{cls.__name__}: '{name}' is a dim; got {value!r}, which is {type(value).__name__}."
+    )
 
 
 @dataclass_transform()
@@ -170,7 +172,9 @@ class Block(metaclass=_BlockType):
         """Make the members: parameters, states and children. Overridden by the author."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        raise DefinitionError(f"{type(self).__name__} has no method 'forward'; call one of its methods by name.")
+        raise DefinitionError(
+            f"{type(self).__name__} has no method 'forward'; call one of its methods by name."
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise DefinitionError(
@@ -250,7 +254,9 @@ class Block(metaclass=_BlockType):
             raise DefinitionError(
                 f"{type(self).__name__}.{name} was assigned after build: a block is frozen once it is built."
             )
-        if name in self._generics or (name in self._statics and not isinstance(value, ParamMember | State | Block | None)):
+        if name in self._generics or (
+            name in self._statics and not isinstance(value, ParamMember | State | Block | None)
+        ):
             raise DefinitionError(
                 f"{type(self).__name__}.{name} is a generic or static field, and build cannot assign it."
             )
@@ -298,7 +304,14 @@ def _member_key(member: ParamMember | State | Block | BlockArray) -> Any:
         return tuple(item._key for item in member.items)
     if isinstance(member, ParamMember):
         return (member.trainable, member.init, member.shape, member.dtype.name, member.dtype.value)
-    return ("state", member.shape, member.dtype.name, member.dtype.value, member.batch_axis, member.write_axis)
+    return (
+        "state",
+        member.shape,
+        member.dtype.name,
+        member.dtype.value,
+        member.batch_axis,
+        member.write_axis,
+    )
 
 
 def _decided(block: Block, holds: bool) -> Relation:

@@ -10,7 +10,7 @@ from nest.ir.program import Program
 from nest.layers._elaboration import Elaboration, current_elaboration
 from nest.layers._functions import function_of
 from nest.layers._definitions import definition_of
-from nest.layers._suggest import did_you_mean
+from nest._suggest import aside
 from nest.layers.block import Block
 
 __all__ = ["elaborate", "entry"]
@@ -42,7 +42,7 @@ def elaborate(root: type[Block], *, name: str | None = None, **generics: Any) ->
     if unknown:
         kinds = root._fields().kinds
         raise DefinitionError(
-            f"{name or root.__name__} has no generic '{unknown[0]}'{did_you_mean(unknown[0], kinds)}; "
+            f"{name or root.__name__} has no generic '{unknown[0]}'{aside(unknown[0], kinds)}; "
             f"it has {', '.join(kinds)}."
         )
     token = current_elaboration.set(Elaboration())

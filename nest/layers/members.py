@@ -51,7 +51,9 @@ class State:
             assigned as a whole.
     """
 
-    def __init__(self, shape: str, dtype: DType | str, *, batch_axis: int = 0, write_axis: int | None = None) -> None:
+    def __init__(
+        self, shape: str, dtype: DType | str, *, batch_axis: int = 0, write_axis: int | None = None
+    ) -> None:
         self.shape = shape
         self.dtype = DType.of(dtype)
         self.batch_axis = batch_axis
@@ -75,4 +77,6 @@ class State:
         self._outside("update")
 
     def _outside(self, method: str) -> NoReturn:
-        raise DefinitionError(f"State.{method} was called in build: states are used in methods, when they are traced.")
+        raise DefinitionError(
+            f"State.{method} was called in build: states are used in methods, when they are traced."
+        )

@@ -9,7 +9,7 @@ from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.program import Path, Value, path_text
 from nest.ir.types import TensorType
-from nest.layers._suggest import did_you_mean
+from nest._suggest import aside
 from nest.layers._trace import current, fail
 
 __all__ = ["Scalar", "Tensor", "as_tensor"]
@@ -153,7 +153,9 @@ class Tensor:
 
     def __iter__(self) -> Never:
         raise fail(
-            "A tensor cannot be iterated or unpacked.", ("tensor", self.type), hint="Use slice or reshape on an axis."
+            "A tensor cannot be iterated or unpacked.",
+            ("tensor", self.type),
+            hint="Use slice or reshape on an axis.",
         )
 
     def __getitem__(self, item: Any) -> Never:
@@ -177,7 +179,7 @@ class Tensor:
             raise AttributeError(name)
         known = [n for n in dir(Tensor) if not n.startswith("_")] + list(_ops().__all__)
         raise fail(
-            f"Tensors have no attribute '{name}'{did_you_mean(name, known)}.",
+            f"Tensors have no attribute '{name}'{aside(name, known)}.",
             ("tensor", self.type),
             hint="Ops are functions of nest.layers, such as softmax(x, axis=-1).",
         )
@@ -209,5 +211,3 @@ def _ops() -> Any:
     from nest.layers import ops
 
     return ops
-
-

@@ -77,9 +77,18 @@ class Attention(Block):
         x: Float[Tensor, "B Q D"],
         keys: Float[Tensor, "B Heads K D//Heads"],
         values: Float[Tensor, "B Heads K D//Heads"],
-        pos: Int32[Tensor, "B"] = Fill("0"),
     ) -> Float[Tensor, "B Q D"]:
-        """The query at slot pos + i sees the keys of slots 0 to pos + i."""
+        """Query i sees keys 0 to i."""
+        return self.out_proj(merge_heads(attention(self.queries(x), keys, values, causal=True)))
+
+    def attend_cached(
+        self,
+        x: Float[Tensor, "B Q D"],
+        keys: Float[Tensor, "B Heads K D//Heads"],
+        values: Float[Tensor, "B Heads K D//Heads"],
+        pos: Int32[Tensor, "B"],
+    ) -> Float[Tensor, "B Q D"]:
+        """Query i, at slot pos + i of its row, sees the keys of slots 0 to pos + i."""
         return self.out_proj(merge_heads(attention(self.queries(x), keys, values, pos, causal=True)))
 
 
@@ -165,12 +174,12 @@ class DecoderLayer(Block):
         h = self.self_attn_layer_norm(x)
         k = self.self_k.update(self.self_attn.keys(h), pos)
         v = self.self_v.update(self.self_attn.values(h), pos)
-        x = x + self.self_attn.attend_causal(h, k, v, pos)
+        x = x + self.self_attn.attend_cached(h, k, v, pos)
         return self.attend_audio(x, self.cross_k.read(), self.cross_v.read())
 
-    def heard(self, x: Float[Tensor, "Batch S D"]) -> Float[Tensor, "Batch S D"]:
+    def attend_heard(self, x: Float[Tensor, "Batch S D"]) -> Float[Tensor, "Batch S D"]:
         """A whole prefix against the audio that was listened to; the self-attention caches stay as they are."""
-        return self.attend_audio(self.attend_prefix(x), self.cross_k.read(), self.cross_v.read())
+        return self.attend_audio(x, self.cross_k.read(), self.cross_v.read())
 
     def attend_prefix(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         h = self.self_attn_layer_norm(x)
@@ -186,11 +195,10 @@ class DecoderLayer(Block):
         return x + self.mlp(self.final_layer_norm(x))
 
     def cross_weights(self, x: Float[Tensor, "Batch S D"]) -> Float32[Tensor, "Batch Heads S Audio"]:
-        """How much each head's query attends to each encoder state, given the layer's input."""
-        h = self.encoder_attn_layer_norm(self.attend_prefix(x))
-        scale = constant(1.0, self.T)
-        scores = einsum("bhqd,bhkd->bhqk", self.encoder_attn.queries(h) * scale, self.cross_k.read())
-        return softmax(cast(scores, "f32"))
+        """How much each head's query attends to each encoder state, after the layer's self-attention."""
+        queries = self.encoder_attn.queries(self.encoder_attn_layer_norm(x))
+        scores = einsum("bhqe,bhke->bhqk", queries, self.cross_k.read())
+        return softmax(cast(scores, "f32") * int(self.D // self.Heads) ** -0.5)
 
 
 class Model(Block):
@@ -206,9 +214,12 @@ class Model(Block):
     Vocab: Dim
     MaxTokens: Dim
     T: DType
+    alignment_heads: Static[tuple[tuple[int, int], ...]] = ()
 
     def build(self) -> None:
         self.require(Capacity <= self.MaxTokens)
+        self.heads_of = self.aligned()
+        self.Aligned = len([head for heads in self.heads_of for head in heads])
         self.Audio = (self.Frames - 1) // 2 + 1
         self.conv1_weight = Param("D Mels 3", self.T, init="fan_in")
         self.conv1_bias = Param("D", self.T, init="zeros")
@@ -275,6 +286,28 @@ class Model(Block):
         for layer in self.decoder_layers:
             x = layer.step(x, pos)
         return self.logits(x).reshape(B, self.Vocab)
+
+    @entry
+    def align(self, tokens: Int32[Tensor, "Batch S"]) -> Float32[Tensor, "Batch Aligned S Audio"]:
+        """Cross-attention weights of the alignment heads over the audio that was listened to, for word times.
+
+        The tokens are teacher-forced and the caches are left alone; heads come in the order of their layers.
+        """
+        x = self.embed_prefix(tokens)
+        weights = []
+        for layer, heads in zip(self.decoder_layers, self.heads_of, strict=True):
+            x = layer.attend_prefix(x)
+            if heads:
+                weights.append(take(layer.cross_weights(x), constant(heads, "i32"), axis=1))
+            x = layer.attend_heard(x)
+        return concat(weights, axis=1)
+
+    def aligned(self) -> tuple[tuple[int, ...], ...]:
+        """The alignment heads of each decoder layer; all heads of the upper half where none are named."""
+        layers, heads = int(self.DecoderLayers), int(self.Heads)
+        if not self.alignment_heads:
+            return tuple(tuple(range(heads)) if layer >= layers // 2 else () for layer in range(layers))
+        return tuple(tuple(head for at, head in self.alignment_heads if at == layer) for layer in range(layers))
 
     def embed_prefix(self, tokens: Int32[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         S = tokens.shape[1]

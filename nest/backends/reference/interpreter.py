@@ -165,4 +165,3 @@ _OTHERS: dict[str, Any] = {
     "u8": np.uint8,
     "bool": np.bool_,
 }
-

@@ -41,7 +41,9 @@ def axis_of(x: Tensor, axis: int, op: str) -> int:
 
 def need_rank(x: Tensor, rank: int, op: str, argument: str = "x") -> None:
     if x.rank != rank:
-        raise fail(f"{op} takes a tensor of rank {rank} for '{argument}', and got rank {x.rank}.", (argument, x.type))
+        raise fail(
+            f"{op} takes a tensor of rank {rank} for '{argument}', and got rank {x.rank}.", (argument, x.type)
+        )
 
 
 def need_kind(x: Tensor, kind: str, op: str, argument: str = "x") -> None:

@@ -108,12 +108,12 @@ def _check_scores(
     need_rank(extra, 4, "attention", name)
     for axis, (have, want) in enumerate(zip(extra.shape, scores, strict=True)):
         if not have.same(Dim.constant(1)):
-            need_same(have, want, f"attention: axis {axis} of {name} must be 1 or", *received, (name, extra.type))
+            need_same(
+                have, want, f"attention: axis {axis} of {name} must be 1 or", *received, (name, extra.type)
+            )
 
 
-def rope(
-    x: Tensor, pos: Tensor, inv_freq: Tensor, *, layout: str = "half", scale: float = 1.0
-) -> Tensor:
+def rope(x: Tensor, pos: Tensor, inv_freq: Tensor, *, layout: str = "half", scale: float = 1.0) -> Tensor:
     """Rotary positions (Su et al., 2021) over the last axis of x [B, H, S, E], computed in f32.
 
     Args:
@@ -129,7 +129,9 @@ def rope(
     need_rank(inv_freq, 1, "rope", "inv_freq")
     need_kind(pos, "int", "rope", "pos")
     if inv_freq.dtype.value != "f32" or inv_freq.dtype.name != "f32":
-        raise fail("rope takes Float32 frequencies whatever T is: in half precision, positions collapse.", *received)
+        raise fail(
+            "rope takes Float32 frequencies whatever T is: in half precision, positions collapse.", *received
+        )
     if layout not in ("half", "interleaved"):
         raise fail(f"rope knows the layouts 'half' and 'interleaved', and got '{layout}'.", *received)
     if pos.rank not in (1, 2):
@@ -141,5 +143,3 @@ def rope(
     if room is not None and rotated is not None and rotated > room:
         raise fail(f"rope: {rotated} elements are rotated, and the last axis of x has {room}.", *received)
     return emit("rope", [x, pos, inv_freq], x.type, layout=layout, scale=scale)
-
-

@@ -21,11 +21,15 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     received = [("x", x.type), ("weight", weight.type)]
     if x.rank < 1:
         raise fail("linear takes a tensor of rank 1 or more for 'x'.", *received)
-    need_same(x.shape[-1], weight.shape[1], "linear: the last axis of x and of weight must be equal", *received)
+    need_same(
+        x.shape[-1], weight.shape[1], "linear: the last axis of x and of weight must be equal", *received
+    )
     if bias is not None:
         need_rank(bias, 1, "linear", "bias")
         received.append(("bias", bias.type))
-        need_same(weight.shape[0], bias.shape[0], "linear: axis 0 of weight and of bias must be equal", *received)
+        need_same(
+            weight.shape[0], bias.shape[0], "linear: axis 0 of weight and of bias must be equal", *received
+        )
     return emit("linear", [x, weight, bias], TensorType((*x.shape[:-1], weight.shape[0]), dtype))
 
 
@@ -39,7 +43,12 @@ def expert_linear(x: Tensor, weight: Tensor, experts: Tensor) -> Tensor:
     need_kind(experts, "int", "expert_linear", "experts")
     dtype = need_dtype("expert_linear", x=x, weight=weight)
     received = (("x", x.type), ("weight", weight.type), ("experts", experts.type))
-    need_same(x.shape[1], weight.shape[2], "expert_linear: the last axis of x and of weight must be equal", *received)
+    need_same(
+        x.shape[1],
+        weight.shape[2],
+        "expert_linear: the last axis of x and of weight must be equal",
+        *received,
+    )
     need_same(x.shape[0], experts.shape[0], "expert_linear: one expert a row", *received)
     return emit("expert_linear", [x, weight, experts], TensorType((x.shape[0], weight.shape[1]), dtype))
 
@@ -56,19 +65,33 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
     sizes: dict[str, Dim] = {}
     for letters, t in zip(inputs, given, strict=True):
         if len(letters) != t.rank:
-            raise fail(f"einsum '{equation}' names {len(letters)} axes of a rank-{t.rank} operand.", *received)
+            raise fail(
+                f"einsum '{equation}' names {len(letters)} axes of a rank-{t.rank} operand.", *received
+            )
         for letter, dim in zip(letters, t.shape, strict=True):
-            need_same(sizes.setdefault(letter, dim), dim, f"einsum: the letter '{letter}' must be one size", *received)
+            need_same(
+                sizes.setdefault(letter, dim),
+                dim,
+                f"einsum: the letter '{letter}' must be one size",
+                *received,
+            )
     if unknown := [c for c in result if c not in sizes]:
         raise fail(f"einsum '{equation}': the result has '{unknown[0]}', which no operand has.", *received)
-    return emit("einsum", given, TensorType([sizes[c] for c in result], dtype), equation=equation.replace(" ", ""))
+    return emit(
+        "einsum", given, TensorType([sizes[c] for c in result], dtype), equation=equation.replace(" ", "")
+    )
 
 
 def _equation(equation: str, count: int) -> tuple[list[str], str]:
     left, arrow, result = equation.replace(" ", "").partition("->")
     inputs = left.split(",")
     letters = [c for part in (*inputs, result) for c in part]
-    if not arrow or len(inputs) != count or not all(c.isalpha() for c in letters) or len(set(result)) != len(result):
+    if (
+        not arrow
+        or len(inputs) != count
+        or not all(c.isalpha() for c in letters)
+        or len(set(result)) != len(result)
+    ):
         raise fail(
             f"einsum takes an equation such as 'bqd,bkd->bqk' with one part for each operand; got '{equation}' for "
             f"{count} operands."
@@ -101,12 +124,17 @@ def conv(
     strides, pads = _each(stride, spatial, "stride"), _each(padding, spatial, "padding")
     count = Dim.of(groups)
     need_same(
-        weight.shape[1] * count, x.shape[1], "conv: axis 1 of weight times groups must be the channels of x", *received
+        weight.shape[1] * count,
+        x.shape[1],
+        "conv: axis 1 of weight times groups must be the channels of x",
+        *received,
     )
     if bias is not None:
         received.append(("bias", bias.type))
         need_rank(bias, 1, "conv", "bias")
-        need_same(weight.shape[0], bias.shape[0], "conv: axis 0 of weight and of bias must be equal", *received)
+        need_same(
+            weight.shape[0], bias.shape[0], "conv: axis 0 of weight and of bias must be equal", *received
+        )
     sizes = [
         window(size, kernel, s, p)
         for size, kernel, s, p in zip(x.shape[2:], weight.shape[2:], strides, pads, strict=True)
@@ -127,5 +155,3 @@ def _each(value: int | tuple[int, ...], count: int, name: str) -> tuple[int, ...
     if len(values) != count or any(v < (1 if name == "stride" else 0) for v in values):
         raise fail(f"conv takes a {name} for each of {count} spatial axes, and got {value}.")
     return values
-
-

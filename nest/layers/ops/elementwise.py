@@ -55,7 +55,9 @@ def _float(op: str, x: Tensor) -> Tensor:
 def _number(op: str, x: Operand, like: Tensor) -> None:
     """Refuse a fraction beside integers, which would be cut off silently."""
     if isinstance(x, float) and like.dtype.kind != "float":
-        raise fail(f"{op} of {like.dtype} and the fraction {x}.", ("x", like.type), hint="cast the tensor first.")
+        raise fail(
+            f"{op} of {like.dtype} and the fraction {x}.", ("x", like.type), hint="cast the tensor first."
+        )
     if not isinstance(x, int | float | bool | Dim):
         tensor(x, op, "operand")
 
@@ -270,7 +272,9 @@ def where(condition: Tensor, a: Operand, b: Operand) -> Tensor:
     a, b = _settle("where", a, b)
     given = [x for x in (a, b) if isinstance(x, Tensor)]
     if not given:
-        raise fail("where takes a tensor for 'a' or 'b', and got two numbers.", hint="Use full(shape, value, dtype).")
+        raise fail(
+            "where takes a tensor for 'a' or 'b', and got two numbers.", hint="Use full(shape, value, dtype)."
+        )
     for x in (a, b):
         if not isinstance(x, Tensor):
             _number("where", x, given[0])

@@ -51,7 +51,9 @@ def scatter_set(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tenso
     axis = axis_of(x, axis, "scatter_set")
     received = (("x", x.type), ("indices", indices.type), ("updates", updates.type))
     for a in range(x.rank):
-        need_same(indices.shape[a], updates.shape[a], f"scatter_set: axis {a} of indices and updates", *received)
+        need_same(
+            indices.shape[a], updates.shape[a], f"scatter_set: axis {a} of indices and updates", *received
+        )
         if a != axis:
             need_same(x.shape[a], updates.shape[a], f"scatter_set: axis {a} of x and updates", *received)
     return emit("scatter_set", [x, indices, updates], x.type, axis=axis)

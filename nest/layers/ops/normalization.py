@@ -9,7 +9,9 @@ from nest.layers.tensor import Tensor
 __all__ = ["batch_norm", "group_norm", "layer_norm", "rms_norm"]
 
 
-def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def layer_norm(
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """(x - mean) / sqrt(variance + eps) * weight + bias over the last axis; the variance is biased."""
     x = _checked("layer_norm", x, weight, bias)
     return emit("layer_norm", [x, weight, bias], x.type, eps=eps)
@@ -30,7 +32,9 @@ def _checked(op: str, x: Tensor, *parameters: Tensor | None) -> Tensor:
         if p is not None:
             need_rank(p, 1, op, name)
             need_dtype(op, x=x, **{name: p})
-            need_same(x.shape[-1], p.shape[0], f"{op}: the last axis of x and {name}", ("x", x.type), (name, p.type))
+            need_same(
+                x.shape[-1], p.shape[0], f"{op}: the last axis of x and {name}", ("x", x.type), (name, p.type)
+            )
     return x
 
 
@@ -45,7 +49,9 @@ def group_norm(x: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float 
     return emit("group_norm", [x, weight, bias], x.type, groups=int(groups), eps=eps)
 
 
-def batch_norm(x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
+def batch_norm(
+    x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5
+) -> Tensor:
     """(x - mean) / sqrt(variance + eps) * weight + bias a channel of x [B, C, ...], with stored statistics."""
     x = tensor(x, "batch_norm")
     need_kind(x, "float", "batch_norm")
@@ -59,4 +65,6 @@ def _channels(op: str, x: Tensor, **parameters: Tensor) -> None:
     need_dtype(op, x=x, **parameters)
     for name, p in parameters.items():
         need_rank(p, 1, op, name)
-        need_same(x.shape[1], p.shape[0], f"{op}: the channels of x and {name}", ("x", x.type), (name, p.type))
+        need_same(
+            x.shape[1], p.shape[0], f"{op}: the channels of x and {name}", ("x", x.type), (name, p.type)
+        )

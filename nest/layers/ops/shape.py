@@ -13,7 +13,18 @@ from nest.layers._trace import current, fail
 from nest.layers.ops._emit import axis_of, emit, need_dtype, need_same, tensor
 from nest.layers.tensor import Tensor
 
-__all__ = ["broadcast_to", "concat", "constant", "full", "iota", "pad", "permute", "reshape", "slice", "stack"]
+__all__ = [
+    "broadcast_to",
+    "concat",
+    "constant",
+    "full",
+    "iota",
+    "pad",
+    "permute",
+    "reshape",
+    "slice",
+    "stack",
+]
 
 Size = int | Dim
 
@@ -41,6 +52,7 @@ def reshape(x: Tensor, shape: Iterable[Size]) -> Tensor:
             ("shape", TensorType(target, x.dtype)),
             hint=_indivisible(target),
         )
+    target = tuple(map(current().simplify, target))
     return emit("reshape", [x], TensorType(target, x.dtype), shape=target)
 
 
@@ -77,7 +89,9 @@ def concat(tensors: Sequence[Tensor], axis: int) -> Tensor:
             raise fail(f"concat takes tensors of one rank; tensors[{i}] has rank {t.rank}.", *received)
         for a in range(first.rank):
             if a != axis:
-                need_same(first.shape[a], t.shape[a], f"concat along axis {axis}: axis {a} must be equal", *received)
+                need_same(
+                    first.shape[a], t.shape[a], f"concat along axis {axis}: axis {a} must be equal", *received
+                )
     total = fold(lambda s, t: s + t.shape[axis], given[1:], first.shape[axis])
     shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
     return emit("concat", given, TensorType(shape, first.dtype), axis=axis)
@@ -150,7 +164,9 @@ def constant(values: object, dtype: DType | str) -> Tensor:
     while isinstance(level, list | tuple):
         shape.append(Dim.constant(len(level)))
         level = level[0] if level else 0.0
-    return emit("constant", [], TensorType(shape, DType.of(dtype)), values=_frozen(values, [int(d) for d in shape]))
+    return emit(
+        "constant", [], TensorType(shape, DType.of(dtype)), values=_frozen(values, [int(d) for d in shape])
+    )
 
 
 def _frozen(values: object, shape: list[int]) -> object:

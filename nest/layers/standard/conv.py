@@ -28,9 +28,7 @@ class Conv1d(Block):
         self.weight = Param("Out In kernel", self.T, init="fan_in")
         self.bias = Param("Out", self.T, init="zeros") if self.bias else None
 
-    def forward(
-        self, x: Float[Tensor, "B In L"]
-    ) -> Float[Tensor, "B Out (L+2*padding-kernel)//stride+1"]:
+    def forward(self, x: Float[Tensor, "B In L"]) -> Float[Tensor, "B Out (L+2*padding-kernel)//stride+1"]:
         """[B, In, L] -> [B, Out, (L + 2*padding - kernel)//stride + 1]."""
         bias = self.bias if isinstance(self.bias, Tensor) else None
         return ops.conv(x, self.weight, bias, stride=self.stride, padding=self.padding)

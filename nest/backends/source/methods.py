@@ -1,0 +1,368 @@
+"""One function of the program as one method of a class."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from nest.backends.source.dialect import Dialect
+from nest.backends.source.expr import Attr, Call, Expr, Index, Listing, Name, Raw, literal
+from nest.backends.source.fold import Item, Loop, fold
+from nest.backends.source.names import Names, loop_variable, statement_of
+from nest.errors import DefinitionError
+from nest.ir.dim import Dim
+from nest.ir.dtype import DType
+from nest.ir.location import Span, statements
+from nest.ir.program import Function, Node, Operand, Path, Value
+
+__all__ = ["MethodWriter", "dim_text"]
+
+_WIDTH = 100
+_EFFECTS = frozenset({"update", "assign", "while_loop"})
+_SYMBOL = re.compile(r"[A-Za-z_]\w*")
+
+
+def dim_text(dim: Dim, spell: Callable[[str], str]) -> str:
+    """A dim as Python source, each symbol spelled by `spell`."""
+    return _formatted(_SYMBOL.sub(lambda m: spell(m.group()), dim.text))
+
+
+@lru_cache(maxsize=4096)
+def _formatted(expression: str) -> str:
+    return ast.unparse(ast.parse(expression, mode="eval"))
+
+
+class MethodWriter:
+    """Prints a function.
+
+    Args:
+        function: what to print.
+        dialect: the framework.
+        method_name: what a function is called in its class.
+    """
+
+    def __init__(self, function: Function, dialect: Dialect, method_name: Callable[[Function], str]) -> None:
+        self.function = function
+        self.dialect = dialect
+        self.method_name = method_name
+        self.generics: dict[str, None] = {}
+        self.symbols: dict[str, None] = {}
+        self.helpers: dict[str, None] = {}
+        self.items, self.results = fold(function)
+        live(self.items, self.results)
+        self.uses = _uses(self.items, self.results)
+        self.names = Names(function, self.items, self.results, self._symbol_names())
+        self.loop: Loop | None = None
+        self.loop_names: tuple[str, str] = ("", "")
+
+    def _symbol_names(self) -> Iterable[str]:
+        return (*self.function.signature.generics, "Batch", "Capacity")
+
+    # -- expressions ---------------------------------------------------------------------------------------
+
+    def expr(self, x: Operand | None) -> Expr:
+        """An operand: a variable, a parameter, a number, or a nested expression."""
+        if isinstance(x, Value):
+            if x.node is not None and x.node.op == "param":
+                return self.member(x.node.attrs["path"])
+            if id(x) in self.names.of:
+                return Name(self.names.of[id(x)])
+            if x.node is None:
+                raise DefinitionError(f"{self.function.name}: a value has no name.")
+            return self._node_expr(self._printed[id(x)])
+        return Raw(self.dim(x)) if isinstance(x, Dim) else literal(x)
+
+    def member(self, path: Path) -> Expr:
+        """`self.a.b`, or `layer.b` for the element of the loop being printed."""
+        return self._chain(Name("self"), path, self.loop_names[0])
+
+    def state(self, path: Path) -> Expr:
+        """`state.a.b`, likewise."""
+        return self._chain(Name("state"), path, self.loop_names[1])
+
+    def _chain(self, base: Expr, path: Path, element: str) -> Expr:
+        if self.loop is not None and "*" in path:
+            depth = path.index("*")
+            base, path = Name(element), path[depth + 1 :]
+        for part in path:
+            base = Index(base, str(part)) if isinstance(part, int) else Attr(base, str(part))
+        return base
+
+    def dim(self, dim: Dim) -> str:
+        """A dim: a number, `self.D`, or a symbol that the head of the method takes from an argument's shape."""
+        return dim_text(dim, self._spell)
+
+    def dims(self, dims: Iterable[Dim]) -> list[Expr]:
+        return [Raw(self.dim(d)) for d in dims]
+
+    def _spell(self, name: str) -> str:
+        if name in self.function.block.generics:
+            self.generics[name] = None
+            return f"self.{name}"
+        self.symbols[name] = None
+        return name
+
+    def dtype(self, dtype: DType) -> Expr:
+        """An element type; a generic one is the module's own."""
+        if dtype.name in self.function.block.generics:
+            self.generics[dtype.name] = None
+            return Raw(f"self.{dtype.name}")
+        return self.dialect.dtype(dtype)
+
+    def helper(self, name: str, *args: Expr, **kwargs: Expr) -> Call:
+        """A call of a function of the generated file's own."""
+        self.helpers[name] = None
+        return Call(Name(name), list(args), kwargs)
+
+    def like(self) -> Expr:
+        """A tensor at hand, whose device a new tensor takes."""
+        for argument in self.function.arguments:
+            return Name(self.names.of[id(argument)])
+        return Raw("next(self.parameters())")
+
+    def _node_expr(self, node: Node) -> Expr:
+        if node.op == "call":
+            return self._call(node)
+        return self.dialect.op(self, node)
+
+    def _call(self, node: Node) -> Expr:
+        callee: Function = node.attrs["function"]
+        path: Path = node.attrs["path"]
+        args = [self.expr(x) for x in node.inputs]
+        if callee.uses_state:
+            args.append(self.state(path))
+        target = self.member(path)
+        name = self.method_name(callee)
+        return Call(target if name == "forward" and path else Attr(target, name), args)
+
+    # -- statements ----------------------------------------------------------------------------------------
+
+    def lines(self) -> list[str]:
+        """The method, unindented."""
+        self._printed: dict[int, Node] = {}
+        body = self._block(self.items, _WIDTH - 8)
+        body += self._return(_WIDTH - 8)
+        arguments = [str(v.name) for v in self.function.arguments] + (
+            ["state"] if self.function.uses_state else []
+        )
+        head = f"def {self.method_name(self.function)}({', '.join(['self', *arguments])}):"
+        lines = [*self._doc(), *self._shapes(), *body]
+        return [head, *("    " + line if line else line for line in lines)]
+
+    def _doc(self) -> list[str]:
+        signature = _wrapped_comment(self._signature_text())
+        return [*_docstring(self.function.doc), *signature] if self.function.doc else signature
+
+    def _signature_text(self) -> str:
+        signature = self.function.signature
+        arguments = ", ".join(f"{p.name}: {p.type}" for p in signature.parameters)
+        return f"({arguments}) -> {', '.join(map(repr, signature.results))}"
+
+    def _shapes(self) -> list[str]:
+        """Take the symbols that the body uses from the arguments' shapes."""
+        lines: list[str] = []
+        wanted = [s for s in self.symbols]
+        for value in self.function.arguments:
+            axes = {d.as_symbol(): a for a, d in reversed(list(enumerate(value.type.shape)))}
+            found = sorted((axes[s], s) for s in wanted if s in axes)
+            if not found:
+                continue
+            wanted = [s for s in wanted if s not in axes]
+            lines += _unpack(str(value.name), found, value.type.rank)
+        for symbol in list(wanted):
+            if (source := self._state_axis(symbol)) is not None:
+                lines.append(f"{symbol} = {source}")
+                wanted.remove(symbol)
+        if wanted:
+            raise DefinitionError(
+                f"{self.function.block.name}.{self.function.name} needs {', '.join(wanted)}, and no argument has it as an "
+                f"axis of its own."
+            )
+        return lines
+
+    def _state_axis(self, symbol: str) -> str | None:
+        for name, state in self.function.block.states.items():
+            for axis, dim in enumerate(state.type.shape):
+                if dim.as_symbol() == symbol and self.function.uses_state:
+                    return f"state.{name}.shape[{axis}]"
+        return None
+
+    def _block(self, items: list[Item], width: int) -> list[str]:
+        lines: list[str] = []
+        for item in items:
+            lines += self._loop(item, width) if isinstance(item, Loop) else self._statement(item, width)
+        return lines
+
+    def _statement(self, node: Node, width: int) -> list[str]:
+        for value in node.outputs:
+            self._printed[id(value)] = node
+        if self._nests(node):
+            return []
+        if node.op == "while_loop":
+            return self._while(node)
+        expr = self._node_expr(node)
+        used = [v for v in node.outputs if self.uses.get(id(v))]
+        if not used:
+            return expr.lines(width)
+        names = [self._named(v, node) for v in node.outputs]
+        return _assign(", ".join(names), expr, width)
+
+    def _named(self, value: Value, node: Node) -> str:
+        if id(value) in self.names.of:
+            return self.names.of[id(value)]
+        return self.names.temporary(value, _BASES.get(node.op, "h"))
+
+    def _nests(self, node: Node) -> bool:
+        """Whether a node is printed inside the one expression that uses it."""
+        if node.op in _EFFECTS or len(node.outputs) != 1 or id(node.outputs[0]) in self.names.of:
+            return False
+        if node.op == "call" and node.attrs["function"].writes:
+            return False
+        uses = self.uses.get(id(node.outputs[0]), [])
+        if len(uses) != 1:
+            return False
+        here = statement_of(node.location)
+        if uses[0] is None:
+            return here is not None and node.location is not None and _is_return(node.location.code, here)
+        return here == statement_of(uses[0].location) and node.loops == uses[0].loops
+
+    def _while(self, node: Node) -> list[str]:
+        cond, body = node.attrs["cond"], node.attrs["body"]
+        names = [self._named(v, node) for v in node.outputs]
+        state = [Name("state")] if cond.uses_state else []
+        test = Call(Attr(Name("self"), self.method_name(cond)), [*map(Name, names), *state])
+        state = [Name("state")] if body.uses_state else []
+        step = Call(Attr(Name("self"), self.method_name(body)), [*map(Name, names), *state])
+        target = ", ".join(names)
+        init = (
+            Listing([self.expr(x) for x in node.inputs], "()")
+            if len(names) > 1
+            else self.expr(node.inputs[0])
+        )
+        return [
+            *_assign(target, init, _WIDTH - 8),
+            f"for _ in range({node.attrs['max_trips']}):",
+            f"    if not {test.flat()}:",
+            "        break",
+            f"    {target} = {step.flat()}",
+        ]
+
+    def _loop(self, loop: Loop, width: int) -> list[str]:
+        lines = []
+        for carry in loop.carries:
+            name, init = self.names.of[id(carry.inner)], self.expr(carry.init).flat()
+            if name != init:
+                lines.append(f"{name} = {init}")
+        element = loop_variable(loop)
+        stateful = any(_touches_state(item) for item in loop.body)
+        array = self.member(loop.mark.path).flat()
+        head = f"for {element} in {array}:"
+        if stateful:
+            states = self.state(loop.mark.path).flat()
+            head = f"for {element}, {element}_state in zip({array}, {states}, strict=True):"
+        outer = self.loop, self.loop_names
+        self.loop, self.loop_names = loop, (element, f"{element}_state")
+        body = self._block(loop.body, width - 4)
+        for carry in loop.carries:
+            name, result = self.names.of[id(carry.inner)], self.expr(carry.result).flat()
+            if name != result:
+                body.append(f"{name} = {result}")
+        self.loop, self.loop_names = outer
+        return [*lines, head, *("    " + line for line in body)]
+
+    def _return(self, width: int) -> list[str]:
+        exprs = [self.expr(v) for v in self.results]
+        expr = exprs[0] if self.function.signature.single else Listing(exprs, "()")
+        flat = expr.lines(width - len("return "))
+        if len(flat) > 1 and flat[0][-1] not in "([":
+            return ["return (", *("    " + line for line in expr.lines(width - 4)), ")"]
+        return [f"return {flat[0]}", *flat[1:]]
+
+
+_BASES = {"linear": "y", "attention": "attended", "update": "cache", "softmax": "weights", "call": "h"}
+
+
+def _assign(target: str, expr: Expr, width: int) -> list[str]:
+    first, *rest = expr.lines(width - len(target) - 3)
+    if rest and first[-1] not in "([":
+        return [f"{target} = (", *("    " + line for line in expr.lines(width - 4)), ")"]
+    return [f"{target} = {first}", *rest]
+
+
+def _unpack(name: str, found: list[tuple[int, str]], rank: int) -> list[str]:
+    axes = [a for a, _ in found]
+    if len(found) == 1:
+        return [f"{found[0][1]} = {name}.shape[{axes[0]}]"]
+    if axes == list(range(len(axes))):
+        targets = ", ".join(s for _, s in found)
+        return [f"{targets} = {name}.shape" + ("" if len(axes) == rank else f"[:{len(axes)}]")]
+    return [f"{s} = {name}.shape[{a}]" for a, s in found]
+
+
+def _docstring(doc: str | None) -> list[str]:
+    lines = (doc or "").splitlines()
+    if len(lines) == 1:
+        return [f'"""{lines[0]}"""']
+    return [f'"""{lines[0]}', *lines[1:], '"""']
+
+
+def _wrapped_comment(text: str) -> list[str]:
+    return ["# " + line for line in textwrap.wrap(text, _WIDTH - 10, break_long_words=False)]
+
+
+def _is_return(code: object, span: Span) -> bool:
+    return any(s == span and isinstance(n, ast.Return) for s, n in statements(code))  # type: ignore[arg-type]
+
+
+def _touches_state(item: Item) -> bool:
+    if isinstance(item, Loop):
+        return any(map(_touches_state, item.body))
+    if item.op == "call":
+        return bool(item.attrs["function"].uses_state) and "*" in item.attrs["path"]
+    return item.op in ("read", "update", "assign") and "*" in item.attrs["path"]
+
+
+def _uses(items: list[Item], results: list[Value]) -> dict[int, list[Node | None]]:
+    """The nodes that use each value; None stands for the return, and for the carrying of a loop."""
+    uses: dict[int, list[Node | None]] = {}
+
+    def walk(items: list[Item]) -> None:
+        for item in items:
+            if isinstance(item, Loop):
+                for carry in item.carries:
+                    uses.setdefault(id(carry.init), []).append(None)
+                    uses.setdefault(id(carry.result), []).append(None)
+                walk(item.body)
+                continue
+            for x in item.inputs:
+                if isinstance(x, Value):
+                    uses.setdefault(id(x), []).append(item)
+
+    walk(items)
+    for value in results:
+        uses.setdefault(id(value), []).append(None)
+    return uses
+
+
+def live(items: list[Item], results: list[Value]) -> None:
+    """Drop, in place, what computes nothing that is used and writes no state."""
+    while True:
+        uses = _uses(items, results)
+        if not _drop(items, uses):
+            return
+
+
+def _drop(items: list[Item], uses: dict[int, list[Node | None]]) -> bool:
+    dropped = False
+    for item in list(items):
+        if isinstance(item, Loop):
+            dropped |= _drop(item.body, uses)
+        elif item.op not in _EFFECTS and not any(uses.get(id(v)) for v in item.outputs):
+            if item.op == "call" and item.attrs["function"].writes:
+                continue
+            items.remove(item)
+            dropped = True
+    return dropped

@@ -1,0 +1,111 @@
+"""Functions that generated torch source calls. Their text is copied into it, so each stands by itself."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["HELPERS"]
+
+
+def update_cache(cache: Tensor, value: Tensor, pos: Tensor | int, axis: int) -> Tensor:
+    """Write `value` in place at the slots pos, pos+1, ... of each row (axis 0) along `axis`; the whole cache."""
+    length = value.shape[axis]
+    if isinstance(pos, int):
+        cache.narrow(axis, pos, length).copy_(value)
+        return cache
+    slots = pos.long()[:, None] + torch.arange(length, device=cache.device)
+    shape = [1] * cache.ndim
+    shape[0], shape[axis] = slots.shape
+    return cache.scatter_(axis, slots.view(shape).expand_as(value), value)
+
+
+def causal_mask(pos: Tensor, queries: int, keys: int) -> Tensor:
+    """True [B, 1, queries, keys] where query i, at slot pos + i of its row, sees the key of a slot."""
+    last = pos[:, None] + torch.arange(queries, device=pos.device)
+    return (torch.arange(keys, device=pos.device) <= last[:, :, None])[:, None]
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    pos: Tensor | None = None,
+    kv_len: Tensor | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    sinks: Tensor | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+) -> Tensor:
+    """softmax(scale * q k^T + bias) v over the keys that each query sees; zeros where it sees none. In f32."""
+    B, H, Q, E = q.shape
+    G, K = k.shape[1:3]
+    k, v = (t.repeat_interleave(H // G, dim=1) if H != G else t for t in (k, v))
+    scores = q.float() @ k.float().transpose(2, 3) * (E**-0.5 if scale is None else scale)
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    if bias is not None:
+        scores = scores + bias.float()
+    slots = torch.arange(K, device=q.device)
+    seen = torch.ones(B, 1, Q, K, dtype=torch.bool, device=q.device)
+    if causal:
+        first = torch.zeros(B, dtype=torch.int32, device=q.device) if pos is None else pos
+        last = (first[:, None] + torch.arange(Q, device=q.device))[:, None, :, None]
+        seen = seen & (slots <= last)
+        if window is not None:
+            seen = seen & (slots > last - window)
+    if kv_len is not None:
+        seen = seen & (slots < kv_len[:, None, None, None])
+    if mask is not None:
+        seen = seen & mask
+    scores = scores.masked_fill(~seen, float("-inf"))
+    if sinks is not None:
+        scores = torch.cat([scores, sinks.float().view(1, H, 1, 1).expand(B, H, Q, 1)], dim=3)
+    peak = scores.amax(dim=3, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+    weights = torch.exp(scores - peak)
+    total = weights.sum(dim=3, keepdim=True)
+    weights = (weights / torch.where(total == 0, 1.0, total))[..., :K]
+    return (weights @ v.float()).to(q.dtype)
+
+
+def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    """x / sqrt(mean(x*x) + eps) * weight over the last axis, in f32."""
+    h = x.float()
+    h = h * torch.rsqrt(h.square().mean(dim=-1, keepdim=True) + eps)
+    return (h if weight is None else h * weight.float()).to(x.dtype)
+
+
+def rope(x: Tensor, pos: Tensor, inv_freq: Tensor, layout: str, scale: float) -> Tensor:
+    """Rotate the first 2R elements of x [B, H, S, E] by pos times R frequencies, in f32."""
+    if pos.ndim == 1:
+        pos = pos[:, None] + torch.arange(x.shape[2], device=pos.device)
+    angle = pos[:, None, :, None].float() * inv_freq
+    cos, sin = angle.cos() * scale, angle.sin() * scale
+    R = inv_freq.shape[0]
+    part = x[..., : 2 * R].float()
+    if layout == "half":
+        a, b = part[..., :R], part[..., R:]
+        turned = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=3)
+    else:
+        a, b = part[..., 0::2], part[..., 1::2]
+        turned = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=4).flatten(3)
+    return torch.cat([turned.to(x.dtype), x[..., 2 * R :]], dim=3)
+
+
+def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of the last axis in falling order, with their indices; the first of equals comes first."""
+    values, indices = torch.sort(x, dim=-1, descending=True, stable=True)
+    return values[..., :k], indices[..., :k].to(torch.int32)
+
+
+def expert_linear(x: Tensor, weight: Tensor, experts: Tensor) -> Tensor:
+    """Row n of x [N, In] times matrix experts[n] of weight [Experts, Out, In]."""
+    return torch.einsum("ni,noi->no", x, weight[experts.long()])
+
+
+HELPERS = {
+    f.__name__: f for f in (update_cache, causal_mask, attention, rms_norm, rope, top_k, expert_linear)
+}

@@ -1,0 +1,185 @@
+"""What `nest.load` returns on torch: the generated module, with entries that check their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from nest.backends.calls import EntryCall
+from nest.backends.generated import load_generated
+from nest.backends.session import BaseSession, default_session, session_symbols
+from nest.backends.torch.arrays import DTYPES, TorchArrays
+from nest.backends.torch.source import torch_module
+from nest.errors import CallError
+from nest.ir.program import Program
+
+__all__ = ["ModelInfo", "TorchModel", "TorchSession", "build"]
+
+
+@dataclass
+class ModelInfo:
+    """What a loaded model knows beside its weights; shared by all copies of the model.
+
+    `rebuild` makes the same module without weights, for pickle and deepcopy.
+    """
+
+    program: Program
+    source: str
+    entry: Any = None
+    notes: tuple[str, ...] = ()
+    session: dict[str, int] = field(default_factory=dict)
+    rebuild: Callable[[], TorchModel] | None = None
+    recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+
+    @cached_property
+    def dtype(self) -> str:
+        """The element type of the caches: the root's T."""
+        generic = self.program.root.generics.get("T")
+        return str(getattr(generic, "value", "f32"))
+
+
+class TorchModel(nn.Module):
+    """A loaded model. Entries are methods; the ones with states use a default session, one caller at a time.
+
+    Everything of `nn.Module` works on it: `state_dict` has definition paths, `parameters()` train, `to`, `deepcopy`,
+    `pickle` and `torch.compile` do what they do elsewhere.
+    """
+
+    nest_info: ModelInfo
+
+    @property
+    def entry(self) -> Any:
+        """The zoo entry that the model was loaded from, or None."""
+        return self.nest_info.entry
+
+    @property
+    def program(self) -> Program:
+        """The typed program of the definition."""
+        return self.nest_info.program
+
+    @property
+    def source(self) -> str:
+        """The generated source of this module."""
+        return self.nest_info.source
+
+    @property
+    def device(self) -> torch.device:
+        """Where the first parameter is."""
+        return next(self.parameters()).device
+
+    def new_session(self, **symbols: int) -> TorchSession:
+        """States of their own over these weights.
+
+        Args:
+            **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
+        """
+        given = {**self.nest_info.session, **symbols}
+        return TorchSession(self, session_symbols(self.program, given))
+
+    def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
+        """Run an entry by name, with its arguments in order."""
+        return self._call_entry(name, inputs, {})
+
+    def _call_entry(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        function = self.program.entries.get(name)
+        if function is not None and function.uses_state:
+            default = default_session(self, self.new_session)
+            with default.lock:
+                return default.session.call(name, args, kwargs)
+        arrays = TorchArrays(self.device)
+        native = EntryCall(self.program, name, arrays)(args, kwargs, {})
+        return getattr(super(TorchModel, self), name)(*native)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        recipe = self.nest_info.recipe
+        if recipe is None:
+            raise CallError(f"{self.program.name} was built from a class and cannot be pickled; save its state_dict.")
+        return (*recipe, self.__dict__)
+
+
+class TorchSession(BaseSession):
+    """A session on torch; its states are a tree of tensors that mirrors the module, updated in place."""
+
+    def __init__(self, model: TorchModel, symbols: Mapping[str, int]) -> None:
+        super().__init__(model.program, symbols)
+        self.model = model
+        self.arrays = TorchArrays(model.device)
+        self._calls: dict[str, EntryCall] = {}
+        self.state: Any = None
+        if model.program.root.has_state:
+            dtype = DTYPES[model.nest_info.dtype]
+            make = cast(Any, model).new_state
+            self.state = make(self.symbols["Batch"], self.symbols.get("Capacity", 0), dtype, model.device)
+
+    def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        call = self._calls.get(name)
+        if call is None:
+            call = self._calls[name] = EntryCall(self.program, name, self.arrays)
+        native = call(args, kwargs, self.symbols)
+        method = getattr(super(TorchModel, self.model), name)
+        if not call.function.uses_state:
+            return method(*native)
+        with torch.no_grad():
+            return method(*native, self.state)
+
+    def numpy(self, value: torch.Tensor) -> np.ndarray[Any, Any]:
+        return self.arrays.numpy(value)
+
+
+def build(
+    program: Program,
+    params: Mapping[str, np.ndarray[Any, Any]],
+    *,
+    device: torch.device | str = "cpu",
+    **info: Any,
+) -> TorchModel:
+    """The module of a program over these parameters.
+
+    Arrays are taken without a copy where their type is the program's and the device is the CPU.
+    """
+    model = skeleton(program, **info)
+    target = torch.device(device)
+    model.load_state_dict({path: _tensor(array) for path, array in params.items()}, assign=True, strict=True)
+    dtypes = {DTYPES[s.value] for s in program.root.generics.values() if isinstance(s.value, str)}
+    if len(dtypes) == 1:
+        model.to(dtypes.pop())
+    return model.to(target)
+
+
+def skeleton(program: Program, **info: Any) -> TorchModel:
+    """The module with its parameters on the meta device: shapes and no memory."""
+    made = torch_module(program)
+    module = load_generated(made.text, program.name)
+    generated = getattr(module, made.root)
+    details = ModelInfo(program, made.text, **info)
+    namespace: dict[str, Any] = {"nest_info": details, "__module__": module.__name__}
+    for name, function in program.entries.items():
+        namespace[name] = _entry_method(name, len(function.signature.parameters), function.uses_state, function.doc)
+    cls = type(made.root, (TorchModel, generated), namespace)
+    with torch.device("meta"):
+        model = cls(**made.arguments(torch))
+    return cast(TorchModel, model)
+
+
+def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Callable[..., Any]:
+    def method(self: TorchModel, *args: Any, **kwargs: Any) -> Any:
+        if stateful and len(args) == count + 1:
+            # One generated method calling another hands its state on.
+            return getattr(super(TorchModel, self), name)(*args)
+        return self._call_entry(name, args, kwargs)
+
+    method.__name__ = name
+    method.__doc__ = doc
+    return method
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())

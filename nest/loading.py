@@ -1,0 +1,204 @@
+"""`nest.load`: from a name to a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from nest._optional import need
+from nest._suggest import did_you_mean
+from nest.errors import CallError, DefinitionError
+from nest.ir.inventory import parameters
+from nest.ir.program import Program
+from nest.layers import Block, elaborate
+from nest.registry import Entry, find
+
+__all__ = ["BACKENDS", "load", "program_of"]
+
+BACKENDS = ("torch", "reference")
+_SESSION = ("Batch", "Capacity")
+
+Pinned = Literal["pinned"]
+
+
+def load(
+    name: str | os.PathLike[str] | Entry | type[Block],
+    *,
+    backend: str | None = None,
+    weights: Pinned | None | str | os.PathLike[str] | Mapping[str, Any] = "pinned",
+    seed: int = 0,
+    dtype: str | None = None,
+    device: str | None = None,
+    precision: str | None = None,
+    trust_source: bool | None = None,
+    local_files_only: bool = False,
+    token: str | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    **generics: Any,
+) -> Any:
+    """Load a model.
+
+    Args:
+        name: an entry's name, the path of an entry's directory, an entry, or a root block's class.
+        backend: `"torch"` (a `torch.nn.Module`) or `"reference"` (numpy); torch if left out.
+        weights: the entry's pinned weights; None for random ones drawn from `seed`; the path of a safetensors file,
+            whose tensors the entry's bindings name; or a mapping of definition paths to arrays.
+        seed: of random weights.
+        dtype: the generic `T`: `"f32"`, `"f16"`, `"bf16"`.
+        device: of torch, such as `"cuda"`; the CPU if left out.
+        precision: of the reference backend, `"f32"` or `"f64"`.
+        trust_source: run the definition of an entry outside the installed zoo.
+        local_files_only: use files that are here already, without any network.
+        token: for gated repositories of the Hub.
+        cache_dir: the Hub cache to use instead of its default.
+        progress: show downloads; on a terminal if left out.
+        **generics: other values for the definition's generics, and `Batch` and `Capacity` of the default session.
+
+    Raises:
+        UnknownEntryError, ManifestError, DefinitionError: the entry or its definition.
+        FetchError, DigestError, WeightsError, BindingError: the weights.
+        MissingDependencyError: the backend's framework is not installed.
+    """
+    make = _backend(backend or "torch")
+    entry = _entry(name)
+    options: dict[str, Any] = {"device": device, "precision": precision}
+    session = {n: generics.pop(n) for n in _SESSION if n in generics}
+    if entry is not None:
+        session = {n: v for n, v in entry.generics.items() if n in _SESSION} | session
+    program = _program(name if entry is None else entry, entry, dtype, generics, trust_source)
+    fetching = {"local_files_only": local_files_only, "token": token, "cache_dir": cache_dir, "progress": progress}
+    params, notes = _parameters(program, entry, weights, seed, fetching)
+    recipe = None
+    if entry is not None:
+        recipe = (_again, (str(entry.directory), _bound(program), session, trust_source))
+    return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
+
+
+def program_of(name: str | os.PathLike[str] | Entry, *, trust_source: bool | None = None, **generics: Any) -> Program:
+    """The typed program of an entry, without weights: its generics bound, other values given by keyword."""
+    entry = _entry(name)
+    return _program(name, entry, None, {n: v for n, v in generics.items() if n not in _SESSION}, trust_source)
+
+
+def _entry(name: str | os.PathLike[str] | Entry | type[Block]) -> Entry | None:
+    if isinstance(name, Entry):
+        return name
+    if isinstance(name, str | os.PathLike):
+        return find(os.fspath(name))
+    if isinstance(name, type) and issubclass(name, Block):
+        return None
+    raise CallError(f"nest.load takes an entry's name or directory, or a block's class; got {name!r}.")
+
+
+def _program(
+    name: Any, entry: Entry | None, dtype: str | None, generics: dict[str, Any], trust_source: bool | None
+) -> Program:
+    given = dict(generics)
+    if dtype is not None:
+        if given.get("T", dtype) != dtype:
+            raise CallError(f"dtype='{dtype}' and T='{given['T']}' contradict each other; give one of them.")
+        given["T"] = dtype
+    if entry is None:
+        root = cast(type[Block], name)
+        return elaborate(root, **given)
+    root = cast(type[Block], entry.definition(trust_source=trust_source))
+    own: dict[str, Any] = {n: v for n, v in entry.generics.items() if n not in _SESSION}
+    heads = entry.manifest.generation.alignment_heads if entry.manifest.generation else None
+    if heads and "alignment_heads" in root._fields().kinds and not _resized(given, own):
+        own["alignment_heads"] = tuple(tuple(pair) for pair in heads)
+    return elaborate(root, name=entry.name, **{**own, **given})
+
+
+def _resized(given: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+    """Whether the caller asks for another size, for which the checkpoint's head list means nothing."""
+    return any(own.get(n) != v for n, v in given.items() if n != "T")
+
+
+def _bound(program: Program) -> dict[str, Any]:
+    return {n: v.value for n, v in program.root.generics.items()}
+
+
+def _again(directory: str, generics: dict[str, Any], session: dict[str, int], trust_source: bool | None) -> Any:
+    """The same torch module without weights, for pickle and deepcopy."""
+    from nest.backends.torch.module import skeleton
+
+    entry = find(directory)
+    program = _program(entry, entry, None, generics, trust_source)
+    return skeleton(program, entry=entry, session=session, recipe=(_again, (directory, generics, session, trust_source)))
+
+
+def _backend(name: str) -> Callable[..., Any]:
+    if name not in BACKENDS:
+        raise CallError(
+            f"There is no backend '{name}'; nest has {', '.join(BACKENDS)}.{did_you_mean(name, BACKENDS)}"
+        )
+    return _torch if name == "torch" else _reference
+
+
+def _torch(program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any) -> Any:
+    if precision not in (None, "f32"):
+        raise CallError("precision= belongs to the reference backend; on torch, dtype= chooses the element type.")
+    need("torch", extra="torch", purpose="load a model on the torch backend")
+    from nest.backends.torch.module import build
+
+    return build(program, params, device=device or "cpu", **info)
+
+
+def _reference(
+    program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any
+) -> Any:
+    if device not in (None, "cpu"):
+        raise CallError(f"The reference backend runs on the CPU; device='{device}' was asked for.")
+    from nest.backends.reference.model import build
+
+    return build(program, params, precision=precision or "f32", entry=info["entry"], session=info["session"])
+
+
+def _parameters(
+    program: Program, entry: Entry | None, weights: Any, seed: int, fetching: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    specs = parameters(program)
+    if weights is None:
+        from nest.weights.random import random_parameters
+
+        return random_parameters(specs, seed), ()
+    if isinstance(weights, Mapping):
+        return _mapped(program, specs, weights), ()
+    if entry is None:
+        raise DefinitionError(
+            f"{program.name} was given as a class, so there are no pinned weights and no bindings: pass weights=None "
+            f"for random ones, or a mapping of definition paths to arrays."
+        )
+    from nest.weights import bind, fetch, open_checkpoint
+
+    notes: tuple[str, ...] = ()
+    if weights == "pinned":
+        names = [f.name for f in entry.manifest.weights.files if f.name.endswith(".safetensors")]
+        fetched = fetch(entry, names, **fetching)
+        paths, notes = [fetched.files[n] for n in names], tuple(fetched.notes)
+    else:
+        paths = [Path(weights)]
+    checkpoint = open_checkpoint(paths)
+    arrays = bind(specs, entry.bindings, checkpoint, source=entry.name, generics=_bound(program))
+    return arrays, notes
+
+
+def _mapped(program: Program, specs: Mapping[str, Any], weights: Mapping[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    faults = [f"parameter '{n}' {list(specs[n].shape)} is missing" for n in specs if n not in weights]
+    faults += [f"'{n}' is no parameter{did_you_mean(n, specs)}" for n in weights if n not in specs]
+    arrays = {n: np.asarray(weights[n]) for n in specs if n in weights}
+    faults += [
+        f"parameter '{n}' must be {list(specs[n].shape)}, and is {list(a.shape)}"
+        for n, a in arrays.items()
+        if a.shape != specs[n].shape
+    ]
+    if faults:
+        from nest.errors import BindingError
+
+        raise BindingError(f"{program.name}: the given weights do not fit:\n  " + "\n  ".join(faults))
+    return arrays
