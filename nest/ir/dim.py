@@ -109,6 +109,8 @@ class Dim:
         Raises:
             DefinitionError: it divides by what has become 0.
         """
+        if isinstance(self._tree, str | int):  # nearly all dims: one name or number
+            return Dim.of(mapping.get(self._tree, self)) if isinstance(self._tree, str) else self
         new = {name: Dim.of(dim) for name, dim in mapping.items()}
         tree = replace(self._tree, {name: dim._tree for name, dim in new.items()})
         names = self.symbols()
