@@ -27,7 +27,7 @@ def load(
     name: str | os.PathLike[str] | Entry | type[Block],
     *,
     backend: str | None = None,
-    weights: Pinned | None | str | os.PathLike[str] | Mapping[str, Any] = "pinned",
+    weights: Pinned | str | os.PathLike[str] | Mapping[str, Any] | None = "pinned",
     seed: int = 0,
     dtype: str | None = None,
     device: str | None = None,
@@ -69,7 +69,12 @@ def load(
     if entry is not None:
         session = {n: v for n, v in entry.generics.items() if n in _SESSION} | session
     program = _program(name if entry is None else entry, entry, dtype, generics, trust_source)
-    fetching = {"local_files_only": local_files_only, "token": token, "cache_dir": cache_dir, "progress": progress}
+    fetching = {
+        "local_files_only": local_files_only,
+        "token": token,
+        "cache_dir": cache_dir,
+        "progress": progress,
+    }
     params, notes = _parameters(program, entry, weights, seed, fetching)
     recipe = None
     if entry is not None:
@@ -77,7 +82,9 @@ def load(
     return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
 
 
-def program_of(name: str | os.PathLike[str] | Entry, *, trust_source: bool | None = None, **generics: Any) -> Program:
+def program_of(
+    name: str | os.PathLike[str] | Entry, *, trust_source: bool | None = None, **generics: Any
+) -> Program:
     """The typed program of an entry, without weights: its generics bound, other values given by keyword."""
     entry = _entry(name)
     return _program(name, entry, None, {n: v for n, v in generics.items() if n not in _SESSION}, trust_source)
@@ -121,13 +128,17 @@ def _bound(program: Program) -> dict[str, Any]:
     return {n: v.value for n, v in program.root.generics.items()}
 
 
-def _again(directory: str, generics: dict[str, Any], session: dict[str, int], trust_source: bool | None) -> Any:
+def _again(
+    directory: str, generics: dict[str, Any], session: dict[str, int], trust_source: bool | None
+) -> Any:
     """The same torch module without weights, for pickle and deepcopy."""
     from nest.backends.torch.module import skeleton
 
     entry = find(directory)
     program = _program(entry, entry, None, generics, trust_source)
-    return skeleton(program, entry=entry, session=session, recipe=(_again, (directory, generics, session, trust_source)))
+    return skeleton(
+        program, entry=entry, session=session, recipe=(_again, (directory, generics, session, trust_source))
+    )
 
 
 def _backend(name: str) -> Callable[..., Any]:
@@ -138,9 +149,13 @@ def _backend(name: str) -> Callable[..., Any]:
     return _torch if name == "torch" else _reference
 
 
-def _torch(program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any) -> Any:
+def _torch(
+    program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any
+) -> Any:
     if precision not in (None, "f32"):
-        raise CallError("precision= belongs to the reference backend; on torch, dtype= chooses the element type.")
+        raise CallError(
+            "precision= belongs to the reference backend; on torch, dtype= chooses the element type."
+        )
     need("torch", extra="torch", purpose="load a model on the torch backend")
     from nest.backends.torch.module import build
 
@@ -176,7 +191,8 @@ def _parameters(
 
     notes: tuple[str, ...] = ()
     if weights == "pinned":
-        names = [f.name for f in entry.manifest.weights.files if f.name.endswith(".safetensors")]
+        pinned = entry.manifest.weights.files if entry.manifest.weights else []
+        names = [f.name for f in pinned if f.name.endswith(".safetensors")]
         fetched = fetch(entry, names, **fetching)
         paths, notes = [fetched.files[n] for n in names], tuple(fetched.notes)
     else:

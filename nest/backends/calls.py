@@ -96,9 +96,7 @@ class EntryCall:
         given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
             if name not in names:
-                raise CallError(
-                    f"{self._label()} has no argument '{name}'{aside(name, names)}: {signature}."
-                )
+                raise CallError(f"{self._label()} has no argument '{name}'{aside(name, names)}: {signature}.")
             if name in given:
                 raise CallError(f"{self._label()}: argument '{name}' is given twice: {signature}.")
             given[name] = value

@@ -91,13 +91,17 @@ def statements(code: CodeType) -> tuple[Statement, ...]:
     function = _function(code)
     if function is None:
         return ()
-    return tuple(Statement(_span(n), n) for n in ast.walk(function) if isinstance(n, ast.stmt) and n is not function)
+    return tuple(
+        Statement(_span(n), n) for n in ast.walk(function) if isinstance(n, ast.stmt) and n is not function
+    )
 
 
 def _targets(target: ast.expr, value: ast.expr, names: dict[Span, tuple[str, ...]]) -> None:
     if isinstance(target, ast.Name):
         names[_span(value)] = (target.id,)
-    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+    elif (
+        isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+    ):
         for t, v in zip(target.elts, value.elts, strict=True):
             _targets(t, v, names)
     elif isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts):

@@ -134,7 +134,9 @@ class Signature:
 class Function:
     """A traced method: its signature, its nodes in order, and where it was written."""
 
-    def __init__(self, name: str, block: BlockDef, signature: Signature, code: CodeType, doc: str | None) -> None:
+    def __init__(
+        self, name: str, block: BlockDef, signature: Signature, code: CodeType, doc: str | None
+    ) -> None:
         self.name = name
         self.block = block
         self.signature = signature

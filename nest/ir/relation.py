@@ -65,7 +65,12 @@ class Relation:
                 f"with a static field."
             )
         symbolic = bool(self.left.symbols()) and bool(self.right.symbols())
-        if self.op in ("==", "!=") and symbolic and not self.left.same(self.right) and decided == (self.op == "=="):
+        if (
+            self.op in ("==", "!=")
+            and symbolic
+            and not self.left.same(self.right)
+            and decided == (self.op == "==")
+        ):
             raise DefinitionError(
                 f"'{self}' compares two dims that are both {self.left.value} only by a coincidence of this checkpoint. "
                 f"If they must be equal, say self.require({self.left} == {self.right}); "

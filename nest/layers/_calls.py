@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nest._suggest import aside
 from nest.ir.dim import Dim
 from nest.ir.program import Function, Operand, Parameter, Path
 from nest.ir.types import TensorType
-from nest._suggest import aside
 from nest.layers._trace import Trace, fail
 from nest.layers.annotations import MethodTypes, TensorAnnotation, method_types
 from nest.layers.tensor import Tensor, as_tensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from nest._suggest import aside
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.dtype import i32 as int32
@@ -13,8 +14,7 @@ from nest.ir.relation import Relation
 from nest.ir.types import TensorType
 from nest.layers._calls import call
 from nest.layers._resolve import resolve_type
-from nest._suggest import aside
-from nest.layers._trace import Trace, current, fail, state_name
+from nest.layers._trace import Trace, fail, state_name
 from nest.layers.annotations import method_types
 from nest.layers.array import BlockArray
 from nest.layers.block import Block

@@ -52,17 +52,16 @@ class _Annotator:
 
 
 if TYPE_CHECKING:
-    from typing import Annotated
+    from typing import Annotated, TypeVar
     from typing import Annotated as Bool
     from typing import Annotated as Float
     from typing import Annotated as Float32
     from typing import Annotated as Int32
-    from typing import TypeVar
 
     _S = TypeVar("_S")
     Static = Annotated[_S, "static"]
 
-    def Fill(value: str) -> Any: ...
+    def Fill(value: str) -> Any: ...  # noqa: N802 (a class at run time)
 
 else:
     Float = _Annotator("Float", None)
@@ -81,6 +80,10 @@ else:
         """The default of an entry's argument: a dim that the host fills every element with."""
 
         value: str
+
+        @property
+        def _nest_fill(self) -> str:
+            return self.value
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def method_types(method: Callable[..., Any]) -> MethodTypes:
                 f"the method inlined."
             )
         parameters.append(annotation if isinstance(annotation, TensorAnnotation) else None)
-        fills.append(parameter.default.value if isinstance(parameter.default, Fill) else None)
+        fills.append(getattr(parameter.default, "_nest_fill", None))
     return MethodTypes(tuple(names), tuple(parameters), tuple(fills), results, single)
 
 

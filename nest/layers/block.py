@@ -9,12 +9,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, dataclass_transform
 
+from nest._suggest import aside
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.relation import Relation
 from nest.layers._elaboration import Elaboration, current_elaboration
-from nest._suggest import aside
 from nest.layers.annotations import Static
 from nest.layers.array import BlockArray
 from nest.layers.members import ParamMember, State
@@ -279,7 +279,7 @@ class Block(metaclass=_BlockType):
     _where: str
     _facts: list[Relation]
     _rules: list[Relation]
-    _members: dict[str, ParamMember | State | Block | BlockArray]
+    _members: dict[str, ParamMember | State | Block | BlockArray[Any]]
     _values: dict[str, Any]
     _key: int
     _frozen: bool
@@ -297,7 +297,7 @@ def _local(name: str, value: Generic) -> Generic:
     return Dim.symbol(name, value.value)
 
 
-def _member_key(member: ParamMember | State | Block | BlockArray) -> Any:
+def _member_key(member: ParamMember | State | Block | BlockArray[Any]) -> Any:
     if isinstance(member, Block):
         return member._key
     if isinstance(member, BlockArray):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from nest._suggest import aside
 from nest.errors import DefinitionError
 from nest.ir.program import Program
+from nest.layers._definitions import definition_of
 from nest.layers._elaboration import Elaboration, current_elaboration
 from nest.layers._functions import function_of
-from nest.layers._definitions import definition_of
-from nest._suggest import aside
 from nest.layers.block import Block
 
 __all__ = ["elaborate", "entry"]

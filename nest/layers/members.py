@@ -23,7 +23,7 @@ class ParamMember:
         self.trainable = trainable
 
 
-def Param(shape: str, dtype: DType | str, init: str = "normal") -> Tensor:
+def Param(shape: str, dtype: DType | str, init: str = "normal") -> Tensor:  # noqa: N802 (reads as the type it stands for)
     """A trainable tensor of a block, read from the checkpoint; in methods it is a tensor.
 
     Args:
@@ -35,7 +35,7 @@ def Param(shape: str, dtype: DType | str, init: str = "normal") -> Tensor:
     return ParamMember(shape, dtype, init, True)  # type: ignore[return-value]
 
 
-def Buffer(shape: str, dtype: DType | str, init: str = "zeros") -> Tensor:
+def Buffer(shape: str, dtype: DType | str, init: str = "zeros") -> Tensor:  # noqa: N802 (likewise)
     """A tensor of a block that comes from the checkpoint and is not trained, such as running statistics."""
     return ParamMember(shape, dtype, init, False)  # type: ignore[return-value]
 

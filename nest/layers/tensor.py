@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, Never
 
-from nest.errors import DefinitionError
+from nest._suggest import aside
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.program import Path, Value, path_text
 from nest.ir.types import TensorType
-from nest._suggest import aside
 from nest.layers._trace import current, fail
 
 __all__ = ["Scalar", "Tensor", "as_tensor"]
@@ -68,77 +68,77 @@ class Tensor:
 
     def reshape(self, *shape: int | Dim) -> Tensor:
         """See `nest.layers.reshape`."""
-        return _ops().reshape(self, shape)
+        return _apply("reshape", self, shape)
 
     def permute(self, *axes: int) -> Tensor:
         """See `nest.layers.permute`."""
-        return _ops().permute(self, axes)
+        return _apply("permute", self, axes)
 
     def cast(self, dtype: DType | str) -> Tensor:
         """See `nest.layers.cast`."""
-        return _ops().cast(self, dtype)
+        return _apply("cast", self, dtype)
 
     # -- operators -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().add(self, other)
+        return _apply("add", self, other)
 
     def __radd__(self, other: Scalar) -> Tensor:
-        return _ops().add(other, self)
+        return _apply("add", other, self)
 
     def __sub__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().sub(self, other)
+        return _apply("sub", self, other)
 
     def __rsub__(self, other: Scalar) -> Tensor:
-        return _ops().sub(other, self)
+        return _apply("sub", other, self)
 
     def __mul__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().mul(self, other)
+        return _apply("mul", self, other)
 
     def __rmul__(self, other: Scalar) -> Tensor:
-        return _ops().mul(other, self)
+        return _apply("mul", other, self)
 
     def __truediv__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().div(self, other)
+        return _apply("div", self, other)
 
     def __rtruediv__(self, other: Scalar) -> Tensor:
-        return _ops().div(other, self)
+        return _apply("div", other, self)
 
     def __floordiv__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().floordiv(self, other)
+        return _apply("floordiv", self, other)
 
     def __mod__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().mod(self, other)
+        return _apply("mod", self, other)
 
     def __neg__(self) -> Tensor:
-        return _ops().neg(self)
+        return _apply("neg", self)
 
     def __lt__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().less(self, other)
+        return _apply("less", self, other)
 
     def __le__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().less_equal(self, other)
+        return _apply("less_equal", self, other)
 
     def __gt__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().less(other, self)
+        return _apply("less", other, self)
 
     def __ge__(self, other: Tensor | Scalar) -> Tensor:
-        return _ops().less_equal(other, self)
+        return _apply("less_equal", other, self)
 
     def __eq__(self, other: Tensor | Scalar) -> Tensor:  # type: ignore[override]
-        return _ops().equal(self, other)
+        return _apply("equal", self, other)
 
     def __ne__(self, other: Tensor | Scalar) -> Tensor:  # type: ignore[override]
-        return _ops().logical_not(_ops().equal(self, other))
+        return _apply("logical_not", _apply("equal", self, other))
 
     def __invert__(self) -> Tensor:
-        return _ops().logical_not(self)
+        return _apply("logical_not", self)
 
     def __and__(self, other: Tensor) -> Tensor:
-        return _ops().logical_and(self, other)
+        return _apply("logical_and", self, other)
 
     def __or__(self, other: Tensor) -> Tensor:
-        return _ops().logical_or(self, other)
+        return _apply("logical_or", self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -206,8 +206,13 @@ def as_tensor(value: Any, op: str, argument: str) -> Tensor:
     raise fail(f"{op} takes a tensor for '{argument}', and got {kind}.", hint=hint)
 
 
-def _ops() -> Any:
+def _ops() -> ModuleType:
     # The ops build tensors, so they import this module; it asks for them when one is applied.
     from nest.layers import ops
 
     return ops
+
+
+def _apply(op: str, *args: Any) -> Tensor:
+    result: Tensor = getattr(_ops(), op)(*args)
+    return result

@@ -279,7 +279,9 @@ class Model(Block):
         return self.logits(last).reshape(B, self.Vocab)
 
     @entry
-    def step(self, token: Int32[Tensor, "Batch 1"], pos: Int32[Tensor, "Batch"]) -> Float[Tensor, "Batch Vocab"]:
+    def step(
+        self, token: Int32[Tensor, "Batch 1"], pos: Int32[Tensor, "Batch"]
+    ) -> Float[Tensor, "Batch Vocab"]:
         """One more token of each row, at slot `pos`; logits after it."""
         B = token.shape[0]
         x = take(self.token_embedding, token) + take(self.decoder_positions, pos.reshape(B, 1))
@@ -307,7 +309,9 @@ class Model(Block):
         layers, heads = int(self.DecoderLayers), int(self.Heads)
         if not self.alignment_heads:
             return tuple(tuple(range(heads)) if layer >= layers // 2 else () for layer in range(layers))
-        return tuple(tuple(head for at, head in self.alignment_heads if at == layer) for layer in range(layers))
+        return tuple(
+            tuple(head for at, head in self.alignment_heads if at == layer) for layer in range(layers)
+        )
 
     def embed_prefix(self, tokens: Int32[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         S = tokens.shape[1]

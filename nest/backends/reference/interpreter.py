@@ -156,8 +156,8 @@ class _Frame:
         return carry
 
 
-_FLOATS: dict[str, Any] = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32}
-_OTHERS: dict[str, Any] = {
+_FLOATS: dict[str, type[np.generic]] = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32}
+_OTHERS: dict[str, type[np.generic]] = {
     "i64": np.int64,
     "i32": np.int32,
     "i16": np.int16,

@@ -28,7 +28,9 @@ class NumpyArrays:
         return tuple(x.shape)
 
     def kind(self, x: Any) -> str:
-        return {"f": "float", "i": "int", "u": "int", "b": "bool", "c": "complex"}.get(x.dtype.kind, str(x.dtype))
+        return {"f": "float", "i": "int", "u": "int", "b": "bool", "c": "complex"}.get(
+            x.dtype.kind, str(x.dtype)
+        )
 
     def is_array(self, x: Any) -> bool:
         return isinstance(x, np.ndarray)
@@ -53,7 +55,9 @@ class NumpyArrays:
 class ReferenceModel:
     """A loaded model in numpy: the same entries and sessions as on every backend, slowly."""
 
-    def __init__(self, program: Program, interpreter: Interpreter, entry: Any, session: dict[str, int]) -> None:
+    def __init__(
+        self, program: Program, interpreter: Interpreter, entry: Any, session: dict[str, int]
+    ) -> None:
         self.program = program
         self.interpreter = interpreter
         self.entry = entry
@@ -126,5 +130,7 @@ def build(
 ) -> ReferenceModel:
     """The model of a program over these parameters; `precision="f64"` makes it the oracle."""
     if precision not in ("f32", "f64"):
-        raise CallError(f"The reference backend computes in 'f32' or 'f64', and precision='{precision}' was asked for.")
+        raise CallError(
+            f"The reference backend computes in 'f32' or 'f64', and precision='{precision}' was asked for."
+        )
     return ReferenceModel(program, Interpreter(params, precision), entry, session or {})

@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from types import CodeType
 
 from nest.backends.source.dialect import Dialect
 from nest.backends.source.expr import Attr, Call, Expr, Index, Listing, Name, Raw, literal
@@ -164,7 +165,7 @@ class MethodWriter:
     def _shapes(self) -> list[str]:
         """Take the symbols that the body uses from the arguments' shapes."""
         lines: list[str] = []
-        wanted = [s for s in self.symbols]
+        wanted = list(self.symbols)
         for value in self.function.arguments:
             axes = {d.as_symbol(): a for a, d in reversed(list(enumerate(value.type.shape)))}
             found = sorted((axes[s], s) for s in wanted if s in axes)
@@ -178,8 +179,8 @@ class MethodWriter:
                 wanted.remove(symbol)
         if wanted:
             raise DefinitionError(
-                f"{self.function.block.name}.{self.function.name} needs {', '.join(wanted)}, and no argument has it as an "
-                f"axis of its own."
+                f"{self.function.block.name}.{self.function.name} needs {', '.join(wanted)}, and no argument has it "
+                f"as an axis of its own."
             )
         return lines
 
@@ -313,8 +314,8 @@ def _wrapped_comment(text: str) -> list[str]:
     return ["# " + line for line in textwrap.wrap(text, _WIDTH - 10, break_long_words=False)]
 
 
-def _is_return(code: object, span: Span) -> bool:
-    return any(s == span and isinstance(n, ast.Return) for s, n in statements(code))  # type: ignore[arg-type]
+def _is_return(code: CodeType, span: Span) -> bool:
+    return any(s == span and isinstance(n, ast.Return) for s, n in statements(code))
 
 
 def _touches_state(item: Item) -> bool:

@@ -40,7 +40,9 @@ class TorchArrays:
             if x.dtype.is_floating_point:
                 return "float"
             return "complex" if x.dtype.is_complex else "int"
-        return {"f": "float", "i": "int", "u": "int", "b": "bool", "c": "complex"}.get(x.dtype.kind, str(x.dtype))
+        return {"f": "float", "i": "int", "u": "int", "b": "bool", "c": "complex"}.get(
+            x.dtype.kind, str(x.dtype)
+        )
 
     def is_array(self, x: Any) -> bool:
         return isinstance(x, torch.Tensor | np.ndarray)
@@ -63,13 +65,16 @@ class TorchArrays:
     def native(self, x: Any, dtype: str) -> torch.Tensor:
         if isinstance(x, np.ndarray):
             # Torch cannot hold numpy's negative strides, foreign byte orders or read-only memory without a copy.
-            plain = x if x.flags.writeable and x.dtype.isnative and all(s >= 0 for s in x.strides) else x.copy()
+            plain = (
+                x if x.flags.writeable and x.dtype.isnative and all(s >= 0 for s in x.strides) else x.copy()
+            )
             if not plain.dtype.isnative:
                 plain = plain.astype(plain.dtype.newbyteorder("="))
             if plain.dtype.kind == "u" and plain.dtype.itemsize > 1:
                 plain = plain.astype(np.int64)
             x = torch.from_numpy(plain)
-        return x.to(device=self.device, dtype=DTYPES[dtype])
+        tensor: torch.Tensor = x.to(device=self.device, dtype=DTYPES[dtype])
+        return tensor
 
     def full(self, shape: Sequence[int], value: int, dtype: str) -> torch.Tensor:
         return torch.full(tuple(shape), value, dtype=DTYPES[dtype], device=self.device)

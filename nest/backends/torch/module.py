@@ -94,12 +94,14 @@ class TorchModel(nn.Module):
                 return default.session.call(name, args, kwargs)
         arrays = TorchArrays(self.device)
         native = EntryCall(self.program, name, arrays)(args, kwargs, {})
-        return getattr(super(TorchModel, self), name)(*native)
+        return getattr(super(), name)(*native)
 
     def __reduce__(self) -> tuple[Any, ...]:
         recipe = self.nest_info.recipe
         if recipe is None:
-            raise CallError(f"{self.program.name} was built from a class and cannot be pickled; save its state_dict.")
+            raise CallError(
+                f"{self.program.name} was built from a class and cannot be pickled; save its state_dict."
+            )
         return (*recipe, self.__dict__)
 
 
@@ -160,7 +162,9 @@ def skeleton(program: Program, **info: Any) -> TorchModel:
     details = ModelInfo(program, made.text, **info)
     namespace: dict[str, Any] = {"nest_info": details, "__module__": module.__name__}
     for name, function in program.entries.items():
-        namespace[name] = _entry_method(name, len(function.signature.parameters), function.uses_state, function.doc)
+        namespace[name] = _entry_method(
+            name, len(function.signature.parameters), function.uses_state, function.doc
+        )
     cls = type(made.root, (TorchModel, generated), namespace)
     with torch.device("meta"):
         model = cls(**made.arguments(torch))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest.backends.source.classes import ClassText, Source, collect
+from nest.backends.source.dialect import DimSpeller
 from nest.backends.source.expr import Call, Expr, Listing, Name, Raw
 from nest.backends.source.methods import MethodWriter, dim_text
 from nest.backends.torch.dialect import TorchDialect
@@ -30,7 +31,10 @@ class TorchText:
 
     def arguments(self, torch: Any) -> dict[str, Any]:
         """The root's constructor arguments; `torch` is the framework's module."""
-        return {n: int(v) if v.isdigit() else getattr(torch, v.removeprefix("torch.")) for n, v in self.takes.items()}
+        return {
+            n: int(v) if v.isdigit() else getattr(torch, v.removeprefix("torch."))
+            for n, v in self.takes.items()
+        }
 
 
 def torch_module(program: Program) -> TorchText:
@@ -54,7 +58,11 @@ def _value(value: Dim | DType, dialect: TorchDialect) -> str:
 
 
 def _layer(dialect: TorchDialect, block: BlockDef) -> bool:
-    return dialect.layer(BlockUse(block, dict(block.generics)), str) is not None
+    return dialect.layer(BlockUse(block, dict(block.generics)), _as_text) is not None
+
+
+def _as_text(dim: Dim) -> str:
+    return str(dim)
 
 
 def _header(program: Program, source: Source) -> str:
@@ -132,8 +140,8 @@ def _constructor(block: BlockDef, known: dict[int, ClassText]) -> tuple[list[str
     return lines, used
 
 
-def _child(use: BlockUse, spell: object, known: dict[int, ClassText], used: dict[str, None]) -> Expr:
-    layer = TorchDialect().layer(use, spell)  # type: ignore[arg-type]
+def _child(use: BlockUse, spell: DimSpeller, known: dict[int, ClassText], used: dict[str, None]) -> Expr:
+    layer = TorchDialect().layer(use, spell)
     if layer is not None:
         return layer
     made = known[use.block.key]
@@ -141,7 +149,7 @@ def _child(use: BlockUse, spell: object, known: dict[int, ClassText], used: dict
     for generic in made.takes:
         value = use.generics[generic]
         if isinstance(value, Dim):
-            args.append(Raw(spell(value)))  # type: ignore[operator]
+            args.append(Raw(spell(value)))
         elif value.name == value.value:
             args.append(TorchDialect().dtype(value))
         else:
@@ -150,10 +158,10 @@ def _child(use: BlockUse, spell: object, known: dict[int, ClassText], used: dict
     return Call(Name(made.name), args)
 
 
-def _array(use: ArrayUse, spell: object, known: dict[int, ClassText], used: dict[str, None]) -> Expr:
+def _array(use: ArrayUse, spell: DimSpeller, known: dict[int, ClassText], used: dict[str, None]) -> Expr:
     items = [_child(item, spell, known, used) for item in use.items]
     if len({i.flat() for i in items}) == 1:
-        count = spell(use.count)  # type: ignore[operator]
+        count = spell(use.count)
         return (
             Raw(f"nn.ModuleList({items[0].flat()} for _ in range({count}))")
             if items

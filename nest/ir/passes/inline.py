@@ -1,0 +1,128 @@
+"""Inlining: an entry as one flat list of nodes in the root's symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nest.ir.dim import Dim
+from nest.ir.dtype import DType
+from nest.ir.program import ArrayUse, BlockDef, Function, Node, Operand, Path, Program, Value
+from nest.ir.types import TensorType
+
+__all__ = ["inline"]
+
+
+class _Scope:
+    """How the symbols of a function being inlined read in the entry."""
+
+    def __init__(self, path: Path, dims: dict[str, Dim], dtypes: dict[str, DType]) -> None:
+        self.path = path
+        self.dims = dims
+        self.dtypes = dtypes
+
+    def type(self, type_: TensorType) -> TensorType:
+        return type_.substitute(self.dims, self.dtypes)
+
+    def attr(self, value: Any) -> Any:
+        if isinstance(value, Dim):
+            return value.substitute(self.dims)
+        if isinstance(value, DType):
+            return self.dtypes.get(value.name, value)
+        return tuple(map(self.attr, value)) if isinstance(value, tuple) else value
+
+
+def inline(program: Program, name: str) -> Function:
+    """The entry `name` with every call replaced by the callee's nodes.
+
+    Paths of parameters and states become the model's own, and every dim an expression over the root's generics,
+    the entry's symbols and the session's. One read of a parameter serves all its uses. Loops stay nodes; their
+    regions keep their own calls.
+    """
+    entry = program.entries[name]
+    flat = Function(entry.name, entry.block, entry.signature, entry.code, entry.doc)
+    flat.reads, flat.writes = set(entry.reads), set(entry.writes)
+    builder = _Inliner(program.root, flat)
+    values = dict(zip(map(id, entry.arguments), flat.arguments, strict=True))
+    results = builder.run(entry, values, _Scope((), {}, {}))
+    flat.results = tuple(results)
+    return flat
+
+
+class _Inliner:
+    def __init__(self, root: BlockDef, target: Function) -> None:
+        self.root = root
+        self.target = target
+        self.params: dict[Path, Value] = {}
+
+    def run(self, function: Function, values: dict[int, Value], scope: _Scope) -> list[Value]:
+        """Append a function's nodes; `values` maps its arguments, and then its nodes' values, to the target's."""
+        for node in function.nodes:
+            if node.op == "call":
+                self._call(node, values, scope)
+            elif node.op == "param":
+                values[id(node.outputs[0])] = self._param(node, scope)
+            else:
+                self._copy(node, values, scope)
+        return [values[id(v)] for v in function.results]
+
+    def _operand(self, x: Operand | None, values: dict[int, Value], scope: _Scope) -> Operand | None:
+        if isinstance(x, Value):
+            return values[id(x)]
+        return x.substitute(scope.dims) if isinstance(x, Dim) else x
+
+    def _copy(self, node: Node, values: dict[int, Value], scope: _Scope) -> None:
+        attrs = {n: scope.attr(v) for n, v in node.attrs.items() if n != "path"}
+        if "path" in node.attrs:
+            attrs["path"] = (*scope.path, *node.attrs["path"])
+        if node.op == "while_loop":
+            attrs["path"] = scope.path
+        inputs = tuple(self._operand(x, values, scope) for x in node.inputs)
+        made = Node(node.op, inputs, attrs, tuple(scope.type(v.type) for v in node.outputs), node.location)
+        self.target.nodes.append(made)
+        values.update((id(old), new) for old, new in zip(node.outputs, made.outputs, strict=True))
+
+    def _param(self, node: Node, scope: _Scope) -> Value:
+        path = (*scope.path, *node.attrs["path"])
+        known = self.params.get(path)
+        if known is None:
+            made = Node("param", (), {"path": path}, (scope.type(node.outputs[0].type),), node.location)
+            self.target.nodes.append(made)
+            known = self.params[path] = made.outputs[0]
+        return known
+
+    def _call(self, node: Node, values: dict[int, Value], scope: _Scope) -> None:
+        callee: Function = node.attrs["function"]
+        arguments = [self._operand(x, values, scope) for x in node.inputs]
+        inner = self._scope(callee, node.attrs["path"], arguments, scope)
+        bound = {id(a): v for a, v in zip(callee.arguments, arguments, strict=True) if isinstance(v, Value)}
+        results = self.run(callee, bound, inner)
+        values.update((id(v), r) for v, r in zip(node.outputs, results, strict=True))
+
+    def _scope(self, callee: Function, path: Path, arguments: list[Operand | None], outer: _Scope) -> _Scope:
+        full = (*outer.path, *path)
+        dims, dtypes = self._generics(full)
+        for parameter, value in zip(callee.signature.parameters, arguments, strict=True):
+            if not isinstance(value, Value):
+                continue
+            for pattern, dim in zip(parameter.type.shape, value.type.shape, strict=True):
+                name = pattern.as_symbol()
+                if name in callee.signature.generics:
+                    dims.setdefault(str(name), dim)
+        return _Scope(full, dims, dtypes)
+
+    def _generics(self, path: Path) -> tuple[dict[str, Dim], dict[str, DType]]:
+        """The generics of the block at a path, in the root's symbols."""
+        block, position = self.root, 0
+        dims: dict[str, Dim] = {}
+        dtypes: dict[str, DType] = {}
+        while position < len(path):
+            use = block.children[str(path[position])]
+            position += 1
+            if isinstance(use, ArrayUse):
+                use = use.items[int(path[position])]
+                position += 1
+            outer_dims, outer_dtypes = dims, dtypes
+            dims = {n: v.substitute(outer_dims) for n, v in use.generics.items() if isinstance(v, Dim)}
+            dtypes = {n: outer_dtypes.get(v.name, v) for n, v in use.generics.items() if isinstance(v, DType)}
+            block = use.block
+        return dims, dtypes
