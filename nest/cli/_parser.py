@@ -1,0 +1,168 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import nest
+from nest._suggest import did_you_mean
+
+_EPILOG = """\
+examples:
+  nest run whisper-tiny.en talk.mp3     write down what a recording says
+  nest run whisper-tiny.en              try the model on its own sample
+  nest list                             what the zoo has
+  nest show whisper-tiny.en             what a model is, takes and gives
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse in nest's words: a wrong command or option is answered by the nearest right one."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        end = "" if message.endswith((".", "?")) else "."
+        self.exit(2, f"nest: error: {message[0].upper()}{message[1:]}{end} See: {self.prog} --help\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        kind = "command" if action.dest == "command" else f"value for {'/'.join(action.option_strings)}"
+        raise argparse.ArgumentError(None, _unknown(kind, str(value), action.choices))
+
+    def options(self) -> list[str]:
+        """The long options."""
+        return [name for name in self._option_string_actions if name.startswith("--")]
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line.
+
+    Raises:
+        SystemExit: with code 0 after `--help` and `--version`, with code 2 where the usage is wrong.
+    """
+    top, commands = _build()
+    args, rest = top.parse_known_args(argv)
+    if args.command is None:
+        top.error("A command is needed: " + ", ".join(commands))
+    for argument in rest:
+        # argparse takes no more positional arguments once an option has come: `run NAME --json FILE`.
+        more = getattr(args, getattr(args, "more", ""), None)
+        if more is None or (argument.startswith("-") and argument != "-"):
+            _refuse(commands[args.command], argument)
+        more.append(argument)
+    return args
+
+
+def _refuse(parser: Parser, argument: str) -> NoReturn:
+    name = argument.partition("=")[0]
+    if name.startswith("-"):
+        parser.error(_unknown("option", name, parser.options()))
+    parser.error(f"'{argument}' is one argument more than '{parser.prog}' takes")
+
+
+def _unknown(kind: str, value: str, known: Iterable[Any]) -> str:
+    names = [str(name) for name in known]
+    return f"There is no {kind} '{value}'." + (did_you_mean(value, names) or f" Known: {', '.join(names)}.")
+
+
+def _build() -> tuple[Parser, dict[str, Parser]]:
+    top = Parser(prog="nest", description="Models, defined once and run anywhere.", epilog=_EPILOG)
+    top.add_argument("-v", "--version", action="version", version=f"nest {nest.__version__}")
+    top.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    under = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    commands: dict[str, Parser] = {}
+    for name, (summary, add) in _COMMANDS.items():
+        command = under.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        add(command)
+        # Without a default of its own, the option counts before the command and after it.
+        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)
+        command.set_defaults(module=f"nest.cli._{name}")
+        commands[name] = command
+    return top, commands
+
+
+def _run(command: Parser) -> None:
+    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        default=[],
+        help="recordings ('-' is standard input); the entry's sample if none",
+    )
+    command.set_defaults(more="files")
+    command.add_argument("--backend", metavar="NAME", help="what computes: torch (the default) or reference")
+    command.add_argument("--language", metavar="CODE", help="language of the recordings, such as 'en'")
+    command.add_argument(
+        "--task", default="transcribe", choices=("transcribe", "translate"), help="what to write"
+    )
+    command.add_argument("--json", action="store_true", help="one JSON object a file, each on its line")
+    _offline(command)
+    _trust(command)
+
+
+def _pull(command: Parser) -> None:
+    command.add_argument("names", metavar="NAME", nargs="+", help=_NAME)
+    command.set_defaults(more="names")
+    command.add_argument("--json", action="store_true", help="write JSON")
+    _offline(command)
+
+
+def _list(command: Parser) -> None:
+    command.add_argument("--family", metavar="NAME", help="only entries of this family, such as 'whisper'")
+    command.add_argument("--task", metavar="KIND", help="only entries for this task, such as 'transcription'")
+    command.add_argument("--json", action="store_true", help="write JSON")
+
+
+def _show(command: Parser) -> None:
+    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument("--json", action="store_true", help="write JSON")
+    _trust(command)
+
+
+def _inspect(command: Parser) -> None:
+    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument(
+        "-D",
+        dest="generics",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="another value of a generic",
+    )
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--program", action="store_true", help="print the typed program")
+    what.add_argument(
+        "--source", metavar="BACKEND", choices=("torch",), help="print the generated source: torch"
+    )
+    what.add_argument("--json", action="store_true", help="write JSON")
+    _trust(command)
+
+
+def _offline(command: Parser) -> None:
+    command.add_argument("--offline", action="store_true", help="use what is on disk; never ask the network")
+
+
+def _trust(command: Parser) -> None:
+    command.add_argument(
+        "--trust-source", action="store_true", help="run the definition of an entry that is not of the zoo"
+    )
+
+
+_NAME = "an entry's name, such as 'whisper-tiny.en', or the path of its folder"
+_DEBUG = "show the traceback of an error"
+_COMMANDS = {
+    "run": ("do the whole job of a model, such as speech to text", _run),
+    "pull": ("fetch and verify the files of entries", _pull),
+    "list": ("list the entries of the zoo", _list),
+    "show": ("show what an entry is, takes and gives", _show),
+    "inspect": (
+        "print the entries, generics and blocks of a definition, its program or its source",
+        _inspect,
+    ),
+}
