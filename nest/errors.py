@@ -26,7 +26,12 @@ class NestError(Exception):
 
 
 class DefinitionError(NestError):
-    """A model definition breaks a rule of the layer API."""
+    """A model definition breaks a rule of the layer API.
+
+    `located` says that the message already names the line of the definition.
+    """
+
+    located = False
 
 
 class ManifestError(NestError):

@@ -39,7 +39,8 @@ def call(
     types = method_types(getattr(type(block), name))
     given = _arguments(types, label, args, kwargs)
     tensors = [as_tensor(v, label, n) if _is_tensor(t, v) else None for n, t, v in given]
-    callee = function_of(block, name, ranks_of(types, [t.type if t is not None else None for t in tensors]))
+    ranks = ranks_of(types, [t.type if t is not None else None for t in tensors])
+    callee = function_of(block, name, ranks, (*trace.place, *path))
     bound = unify(trace, callee, label, [t.type if t is not None else None for t in tensors], scope)
     _propagate_rules(trace, callee, label, bound)
     operands = [

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
+from types import CodeType
 from typing import Any
 
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
-from nest.ir.program import Function, Parameter, Signature
+from nest.ir.program import Function, Parameter, Path, Signature
 from nest.ir.types import TensorType
 from nest.layers._definitions import definition_of
 from nest.layers._refs import BlockRef, Scope
 from nest.layers._resolve import resolve_dtype, resolve_shape, spread
-from nest.layers._trace import Trace, current_trace, fail
+from nest.layers._trace import Trace, current_trace, fail, located
 from nest.layers.annotations import MethodTypes, TensorAnnotation, method_types
 from nest.layers.block import Block
 from nest.layers.tensor import Tensor, as_tensor
@@ -24,7 +25,7 @@ __all__ = ["Ranks", "function_of", "ranks_of"]
 Ranks = tuple[tuple[str, int], ...]
 
 
-def function_of(block: Block, name: str, ranks: Ranks = ()) -> Function:
+def function_of(block: Block, name: str, ranks: Ranks = (), place: Path = ()) -> Function:
     """The traced method `name` of `block`, where each `*S` of its annotations stands for `ranks` axes.
 
     Raises:
@@ -39,17 +40,21 @@ def function_of(block: Block, name: str, ranks: Ranks = ()) -> Function:
         return known
     method = getattr(type(block), name)
     types = method_types(method)
-    where = f"{type(block).__name__}.{name}"
+    where = f"{_short(method.__code__)}, {type(block).__name__}.{name}"
     signature, origins = _signature(block, _spread(types, dict(ranks)), where)
     doc = inspect.getdoc(method) if method.__doc__ else None
     function = Function(name, definition, signature, method.__code__, doc)
     definition.functions[key] = function
     try:
-        _trace(block, function, method, origins)
+        _trace(block, function, method, origins, place)
     except BaseException:
         del definition.functions[key]
         raise
     return function
+
+
+def _short(code: CodeType) -> str:
+    return f"{'/'.join(code.co_filename.split('/')[-2:])}:{code.co_firstlineno}"
 
 
 def _spread(types: MethodTypes, ranks: dict[str, int]) -> MethodTypes:
@@ -84,7 +89,7 @@ def _signature(block: Block, types: MethodTypes, where: str) -> tuple[Signature,
         before = set(free)
         type_ = _type(block, annotation, free, f"{where}, argument '{name}'")
         for symbol in free.keys() - before:
-            origins[symbol] = _origin(type_, symbol, name, where)
+            origins[symbol] = _origin(type_, symbol, name, where.rpartition(", ")[2])
         parameters.append((name, type_, fill))
     bindable = {n for _, t, f in parameters if f is None for d in t.shape if (n := d.as_symbol()) is not None}
     for symbol in free:
@@ -131,8 +136,8 @@ def _origin(type_: TensorType, symbol: str, argument: str, where: str) -> str:
     return f"argument '{argument}' of {where}"
 
 
-def _trace(block: Block, function: Function, method: Any, origins: dict[str, str]) -> None:
-    trace = Trace(block, function, method.__code__)
+def _trace(block: Block, function: Function, method: Any, origins: dict[str, str], place: Path) -> None:
+    trace = Trace(block, function, method.__code__, place)
     trace.origins = origins
     own = Scope({}, {})
     ref = BlockRef(trace, block, (), own)
@@ -140,8 +145,8 @@ def _trace(block: Block, function: Function, method: Any, origins: dict[str, str
     try:
         outcome = method(ref, *(Tensor(v) for v in function.arguments))
         function.results = _results(trace, function, outcome)
-    except DefinitionError:
-        raise
+    except DefinitionError as error:
+        raise located(error) from None
     except (TypeError, AttributeError, ValueError, IndexError, ZeroDivisionError) as error:
         raise _python_error(block, function, error) from error
     finally:
@@ -160,7 +165,7 @@ def _results(trace: Trace, function: Function, outcome: Any) -> tuple[Any, ...]:
         if not trace.same_type(want, tensor.type):
             which = "" if len(expected) == 1 else f" {position}"
             raise fail(
-                f"{owner}: result{which} does not match its annotation.",
+                f"Result{which} does not match its annotation.",
                 ("annotated", want),
                 ("returned", tensor.type),
                 hint=_mismatch(trace, want, tensor.type),
@@ -190,6 +195,8 @@ def _python_error(block: Block, function: Function, error: Exception) -> Definit
     own = [f for f in frames if f.filename == function.code.co_filename]
     where = own[-1] if own else frames[-1]
     place = f"{'/'.join(where.filename.split('/')[-2:])}:{where.lineno}"
-    return DefinitionError(
+    refused = DefinitionError(
         f"{place}, in {type(block).__name__}.{function.name}: {type(error).__name__}: {error}\n  at    {where.line}"
     )
+    refused.located = True
+    return refused

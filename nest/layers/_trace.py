@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 import sys
+import traceback
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path as FilePath
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim, simplify
-from nest.ir.location import Location
+from nest.ir.location import Location, statements
 from nest.ir.program import Function, LoopMark, Node, Operand, Path, Value, path_text
 from nest.ir.relation import Relation
 from nest.ir.types import TensorType
@@ -20,19 +23,22 @@ if TYPE_CHECKING:
     from nest.layers.block import Block
     from nest.layers.tensor import Tensor
 
-__all__ = ["Trace", "current", "current_trace", "fail"]
+__all__ = ["Trace", "current", "current_trace", "fail", "located"]
 
 current_trace: ContextVar[Trace | None] = ContextVar("nest_trace", default=None)
 
 _PACKAGE = str(FilePath(__file__).parent)
 _STANDARD = str(FilePath(__file__).parent / "standard")
+_NEST = str(FilePath(__file__).parent.parent)
 
 
 class Trace:
     """One method of one block being traced."""
 
-    def __init__(self, block: Block, function: Function, code: CodeType) -> None:
+    def __init__(self, block: Block, function: Function, code: CodeType, place: Path = ()) -> None:
         self.block = block
+        # Where the block was first met, from the root.
+        self.place = place
         self.function = function
         self.code = code
         self.facts: list[Relation] = list(block._facts)
@@ -140,20 +146,58 @@ def current() -> Trace:
     return trace
 
 
-def _author_frame(trace: Trace) -> tuple[str, str] | None:
-    """`file:line` and text of the innermost line that the author of a definition wrote."""
-    import linecache
+def _is_authors(filename: str) -> bool:
+    return not filename.startswith(_PACKAGE) or filename.startswith(_STANDARD)
 
+
+def _is_framework(filename: str) -> bool:
+    return filename.startswith(_NEST) and not filename.startswith(str(FilePath(_NEST) / "_zoo"))
+
+
+def _short(filename: str, line: int) -> str:
+    """`folder/file:line`, the folder being the entry's."""
+    return f"{'/'.join(FilePath(filename).parts[-2:])}:{line}"
+
+
+def _author_frame(trace: Trace) -> tuple[str, str]:
+    """`file:line` and text of the innermost line that the author of the method being traced wrote."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_PACKAGE) or name.startswith(_STANDARD):
-            text = linecache.getline(name, frame.f_lineno).strip()
-            return f"{'/'.join(FilePath(name).parts[-2:])}:{frame.f_lineno}", text
-        if frame.f_code is trace.code:
-            return None
+        if _is_authors(frame.f_code.co_filename) and _inside(frame, trace.code):
+            return _line(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
-    return None
+    return _returned(trace.code)
+
+
+def _inside(frame: FrameType | None, code: CodeType) -> bool:
+    """Whether a frame is of the method being traced, or was called by it."""
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _line(filename: str, line: int) -> tuple[str, str]:
+    return _short(filename, line), linecache.getline(filename, line).strip()
+
+
+def _returned(code: CodeType) -> tuple[str, str]:
+    """The last return of a method that has ended, which is where its result was decided."""
+    returns = [s.span.line for s in statements(code) if isinstance(s.node, ast.Return)]
+    return _line(code.co_filename, max(returns, default=code.co_firstlineno))
+
+
+def located(error: DefinitionError) -> DefinitionError:
+    """The error with the author's line in front, taken from its traceback, where it names none yet."""
+    if error.located:
+        return error
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _is_framework(f.filename)]
+    if not frames:
+        return error
+    frame = frames[-1]
+    message = f"{_short(frame.filename, frame.lineno or 0)}: {error}\n  at    {frame.line}"
+    better = type(error)(message)
+    better.located = True
+    return better
 
 
 def fail(rule: str, *received: tuple[str, object], hint: str = "") -> DefinitionError:
@@ -171,16 +215,15 @@ def fail(rule: str, *received: tuple[str, object], hint: str = "") -> Definition
         lines += [f"  {name:<{width}}  {value!r}" for name, value in received]
     if trace is not None:
         lines += _bindings(trace, [value for _, value in received])
-        where = _author_frame(trace)
-        owner = f"{trace.function.block.name}.{trace.function.name}"
-        if where is not None:
-            lines[0] = f"{where[0]}, in {owner}: {lines[0]}"
-            lines.append(f"  at    {where[1]}")
-        else:
-            lines[0] = f"In {owner}: {lines[0]}"
+        line, text = _author_frame(trace)
+        place = f" ({path_text(trace.place)})" if trace.place else ""
+        lines[0] = f"{line}, in {trace.function.block.name}.{trace.function.name}{place}: {lines[0]}"
+        lines.append(f"  at    {text}")
     if hint:
         lines.append(f"  {hint}")
-    return DefinitionError("\n".join(lines))
+    error = DefinitionError("\n".join(lines))
+    error.located = trace is not None
+    return error
 
 
 def _bindings(trace: Trace, values: list[object]) -> list[str]:

@@ -195,9 +195,9 @@ class Block(metaclass=_BlockType):
         if relation.holds() is False:
             values = ", ".join(f"{n} = {v.value}" for n, v in self._generics.items() if isinstance(v, Dim))
             raise DefinitionError(
-                f"{self._where}: {type(self).__name__} requires {relation}, "
+                f"{type(self).__name__} requires {relation}, "
                 f"which is false here: {relation.left} is {relation.left.value}, "
-                f"{relation.right} is {relation.right.value} (with {values})."
+                f"{relation.right} is {relation.right.value} (with {values}, bound at {self._where})."
             )
         self._facts.append(relation)
 

@@ -11,6 +11,7 @@ from nest.ir.program import Program
 from nest.layers._definitions import definition_of
 from nest.layers._elaboration import Elaboration, current_elaboration
 from nest.layers._functions import function_of
+from nest.layers._trace import located
 from nest.layers.block import Block
 
 __all__ = ["elaborate", "entry"]
@@ -50,6 +51,8 @@ def elaborate(root: type[Block], *, name: str | None = None, **generics: Any) ->
         block = root(**generics)
         functions = {n: function_of(block, n) for n in names}
         return Program(name or root.__name__, definition_of(block), functions, tuple(block._rules))
+    except DefinitionError as error:
+        raise located(error) from error.__cause__
     finally:
         current_elaboration.reset(token)
 

@@ -311,7 +311,10 @@ def _docstring(doc: str | None) -> list[str]:
 
 
 def _wrapped_comment(text: str) -> list[str]:
-    return ["# " + line for line in textwrap.wrap(text, _WIDTH - 10, break_long_words=False)]
+    """A comment that breaks between arguments, never inside a type."""
+    glued = re.sub(r"\[[^\]]*\]", lambda m: m.group().replace(" ", "\0"), text)
+    wrapped = textwrap.wrap(glued.replace(": ", ":\0"), _WIDTH - 10, break_long_words=False)
+    return ["# " + line.replace("\0", " ") for line in wrapped]
 
 
 def _is_return(code: CodeType, span: Span) -> bool:

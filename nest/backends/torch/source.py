@@ -97,13 +97,22 @@ def _write(block: BlockDef, name: str, methods: list[MethodWriter], known: dict[
     if block.doc:
         lines += ["    " + line if line else "" for line in _docstring(block.doc)] + [""]
     arguments = "".join(f", {g}: {_annotation(block, g)}" for g in takes)
-    lines += [f"    def __init__(self{arguments}) -> None:", "        super().__init__()"]
+    lines += ["    " + line for line in _head(f"def __init__(self{arguments}) -> None:")]
+    lines.append("        super().__init__()")
     lines += [f"        self.{g} = {g}" for g in takes if g in stored]
     lines += ["        " + line for line in init]
     for body in [*([states] if states else []), *printed]:
         lines += ["", *("    " + line if line else "" for line in body)]
     helpers = dict.fromkeys(h for w in methods for h in w.helpers)
     return ClassText(name, "\n".join(lines), tuple(takes), helpers)
+
+
+def _head(flat: str) -> list[str]:
+    """The first line of a function, its arguments on a line of their own where they are long."""
+    if len(flat) <= _WIDTH - 4:
+        return [flat]
+    opening, arguments, closing = flat.partition("(")[0], flat[flat.index("(") + 1 : flat.rindex(")")], flat[flat.rindex(")") :]
+    return [f"{opening}(", *("    " + line for line in textwrap.wrap(arguments, _WIDTH - 8)), closing]
 
 
 def _annotation(block: BlockDef, generic: str) -> str:
@@ -199,8 +208,9 @@ def _new_state(block: BlockDef) -> tuple[list[str], dict[str, None]]:
         elif isinstance(use, BlockUse) and use.block.has_state:
             kwargs[name] = Raw(f"self.{name}.{call}")
     made = Call(Name("SimpleNamespace"), [], kwargs).lines(_WIDTH - 16)
+    head = "def new_state(self, Batch: int, Capacity: int, dtype: torch.dtype, device: torch.device) -> SimpleNamespace:"
     return [
-        "def new_state(self, Batch: int, Capacity: int, dtype: torch.dtype, device: torch.device) -> SimpleNamespace:",
+        *_head(head),
         '    """The states of a session, all zero."""',
         f"    return {made[0]}",
         *("    " + line for line in made[1:]),

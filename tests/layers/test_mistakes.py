@@ -1,0 +1,458 @@
+"""Mistakes in definitions, each refused when the definition is elaborated, and what the author is told."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nest.errors import DefinitionError
+from nest.layers import (
+    Block,
+    Capacity,
+    Dim,
+    DType,
+    Fill,
+    Float,
+    Int32,
+    Linear,
+    Param,
+    State,
+    Tensor,
+    concat,
+    elaborate,
+    entry,
+    full,
+    linear,
+    merge_heads,
+    split_heads,
+    while_loop,
+)
+
+
+class Root(Block):
+    D: Dim
+    Heads: Dim
+    T: DType
+
+
+def refused(root: type[Block], **generics: Any) -> str:
+    """The message that a definition is refused with."""
+    with pytest.raises(DefinitionError) as caught:
+        elaborate(root, **{"D": 8, "Heads": 2, "T": "f32", **generics})
+    return str(caught.value)
+
+
+def line_of(text: str) -> str:
+    """`layers/test_mistakes.py:N` of the only line of this file that starts with this text."""
+    with open(__file__, encoding="utf-8") as file:
+        lines = [n for n, line in enumerate(file, 1) if line.strip() == text]
+    assert len(lines) == 1, f"{text!r} stands on lines {lines}"
+    return f"layers/test_mistakes.py:{lines[0]}"
+
+
+class WrongReshape(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        B, N, D = x.shape
+        return x.reshape(B, N, self.Heads, D).reshape(B, N, D)
+
+
+def test_wrong_reshape() -> None:
+    message = refused(WrongReshape)
+    where = line_of("return x.reshape(B, N, self.Heads, D).reshape(B, N, D)")
+    assert message.startswith(f"{where}, in WrongReshape.go: reshape keeps the number of elements")
+    assert "B*N*D is not B*N*Heads*D" in message
+    assert "x      T[B, N, D]" in message
+    assert "shape  T[B, N, Heads, D]" in message
+    assert "where N: axis 1 of argument 'x' of WrongReshape.go" in message
+    assert "where Heads: generic of WrongReshape, 2, bound at layers/test_mistakes.py:" in message
+    assert "at    return x.reshape(B, N, self.Heads, D).reshape(B, N, D)" in message
+
+
+class Undivided(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return merge_heads(split_heads(x, self.Heads))
+
+
+def test_a_quotient_needs_its_divisibility_stated() -> None:
+    message = refused(Undivided)
+    assert "in Undivided.go: reshape keeps the number of elements" in message
+    assert "D//Heads rounds down: state in build what divides it" in message
+    assert "at    return x.reshape(B, N, heads, D // heads)" in message
+
+
+class Swapped(Root):
+    def build(self) -> None:
+        self.require(self.D % self.Heads == 0)
+
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return merge_heads(split_heads(x, self.Heads).permute(0, 2, 1, 3))
+
+
+def test_swapped_axes() -> None:
+    message = refused(Swapped)
+    where = line_of("return merge_heads(split_heads(x, self.Heads).permute(0, 2, 1, 3))")
+    assert message.startswith(f"{where}, in Swapped.go: Result does not match its annotation.")
+    assert "annotated  T[B, N, D]" in message
+    assert "returned   T[B, Heads, N*(D//Heads)]" in message
+    assert "Axis 1: N and Heads." in message
+
+
+class MissingCast(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return x + full((self.D,), 1.0, "f32")
+
+
+def test_a_missing_cast_even_where_t_is_f32() -> None:
+    message = refused(MissingCast)
+    assert line_of('return x + full((self.D,), 1.0, "f32")') in message
+    assert "add takes one element type, and got T for 'a' and f32 for 'b'" in message
+    assert "cast(x, dtype) converts; nothing is converted by itself." in message
+
+
+class WrongState(Root):
+    def build(self) -> None:
+        self.cache = State("Batch Heads Capacity D", self.T, write_axis=2)
+
+    @entry
+    def go(self, x: Float[Tensor, "Batch N D"]) -> Float[Tensor, "Batch N D"]:
+        self.cache.update(x.reshape(*x.shape[:1], 1, *x.shape[1:]), 0)
+        return x
+
+
+def test_a_state_written_with_the_wrong_shape() -> None:
+    message = refused(WrongState)
+    assert line_of("self.cache.update(x.reshape(*x.shape[:1], 1, *x.shape[1:]), 0)") in message
+    assert "The state 'self.cache' is updated with a value that fits it on no slot" in message
+    assert "state  T[Batch, Heads, Capacity, D]" in message
+    assert "value  T[Batch, 1, N, D]" in message
+    assert "Axis 1 differs: Heads and 1." in message
+    assert "where Capacity: symbol of the session" in message
+
+
+class AssignedState(Root):
+    def build(self) -> None:
+        self.cache = State("Batch D", self.T)
+
+    @entry
+    def go(self, x: Int32[Tensor, "Batch D"]) -> Int32[Tensor, "Batch D"]:
+        return self.cache.assign(x)
+
+
+def test_a_state_assigned_another_type() -> None:
+    message = refused(AssignedState)
+    assert "The state 'self.cache' is assigned a value of another type." in message
+    assert "The element types differ: T and i32" in message
+
+
+class Stale(Root):
+    def build(self) -> None:
+        self.cache = State("Batch Capacity D", self.T, write_axis=1)
+
+    @entry
+    def go(self, x: Float[Tensor, "Batch N D"]) -> Float[Tensor, "Batch Capacity D"]:
+        before = self.cache.read()
+        self.cache.update(x, 0)
+        return before
+
+
+def test_a_view_used_after_the_state_was_written() -> None:
+    message = refused(Stale)
+    assert f"{line_of('return before')}, in Stale.go: A view of the state 'self.cache' is used after" in message
+    assert "Use what the last update returned, or read() the state again." in message
+
+
+class UnboundSymbol(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B M D"]:
+        return x
+
+
+def test_a_symbol_that_nothing_binds() -> None:
+    message = refused(UnboundSymbol)
+    assert "UnboundSymbol.go: the result T[B, M, D] has the symbol 'M', which no argument binds" in message
+
+
+class Child(Block):
+    D: Dim
+    Inner: Dim
+    T: DType
+
+    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return x
+
+
+class UnboundGeneric(Root):
+    def build(self) -> None:
+        self.child = Child(self.D, T=self.T)  # type: ignore[call-arg]
+
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return self.child.forward(x)
+
+
+def test_a_generic_left_unbound() -> None:
+    message = refused(UnboundGeneric)
+    assert message.startswith(line_of("self.child = Child(self.D, T=self.T)  # type: ignore[call-arg]"))
+    assert "Child leaves Inner unbound; given: D=D, T=T." in message
+
+
+class WrongResult(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B D N"]:
+        return x * 2.0
+
+
+def test_a_result_that_does_not_match_its_annotation() -> None:
+    message = refused(WrongResult)
+    assert f"{line_of('return x * 2.0')}, in WrongResult.go: Result does not match its annotation." in message
+    assert "annotated  T[B, D, N]" in message
+    assert "returned   T[B, N, D]" in message
+
+
+class Branch(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        if x.shape[1] > 3:
+            return x
+        return x + x
+
+
+def test_a_branch_on_a_symbolic_dim() -> None:
+    message = refused(Branch)
+    assert message.startswith(f"{line_of('if x.shape[1] > 3:')}: 'N > 3' cannot decide a branch")
+    assert "self.require(N > 3)" in message
+
+
+class TensorBranch(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return x if x > 0 else -x
+
+
+def test_a_branch_on_a_tensor() -> None:
+    assert "A tensor cannot decide a branch: a method is traced once, without data." in refused(TensorBranch)
+
+
+class IntegerDivision(Root):
+    @entry
+    def go(self, x: Int32[Tensor, "B N"]) -> Int32[Tensor, "B N"]:
+        return x / 2
+
+
+def test_division_of_integers() -> None:
+    message = refused(IntegerDivision)
+    assert "/ divides floats, and 'a' is i32." in message
+    assert "Use // for floor division of integers, or cast to a float type." in message
+
+
+class NumpyArray(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return x * np.ones(8)
+
+
+def test_a_numpy_array_in_an_expression() -> None:
+    assert "mul takes a tensor for 'b', and got numpy.ndarray." in refused(NumpyArray)
+
+
+class UnknownMethod(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return x.softmacks(-1)  # type: ignore[no-any-return]
+
+
+def test_a_method_that_tensors_do_not_have() -> None:
+    assert "Tensors have no attribute 'softmacks' (did you mean 'softmax'?)." in refused(UnknownMethod)
+
+
+class Coincidence(Root):
+    Inner: Dim
+
+    def build(self) -> None:
+        self.fc = Linear(self.Inner, self.D, self.T)
+
+    @entry
+    def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return self.fc.forward(x)
+
+
+def test_sizes_that_are_equal_only_in_this_checkpoint() -> None:
+    message = refused(Coincidence, Inner=8)
+    assert "Linear.forward: axis 2 of 'x' must be Inner, and is D." in message
+    assert "Both are 8 in this checkpoint, by coincidence: if they must be equal, state self.require(Inner == D)" in message
+
+
+class Stated(Coincidence):
+    def build(self) -> None:
+        self.require(self.Inner == self.D)
+        super().build()
+
+
+def test_an_equality_that_is_stated_is_known() -> None:
+    assert elaborate(Stated, D=8, Heads=2, T="f32", Inner=8).entries["go"].results
+
+
+def test_a_stated_equality_that_is_false() -> None:
+    message = refused(Stated, Inner=16)
+    assert "Stated requires Inner == D, which is false here: Inner is 16, D is 8" in message
+    assert re.search(r"bound at layers/test_mistakes.py:\d+", message)
+
+
+class TransposedWeight(Root):
+    def build(self) -> None:
+        self.weight = Param("Heads D", self.T)
+
+    @entry
+    def go(self, x: Float[Tensor, "B N Heads"]) -> Float[Tensor, "B N D"]:
+        return linear(x, self.weight)
+
+
+def test_a_weight_the_wrong_way_round() -> None:
+    message = refused(TransposedWeight)
+    assert "linear: the last axis of x and of weight must be equal: Heads and D." in message
+
+
+class Inner(Block):
+    D: Dim
+    T: DType
+
+    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return concat([x, x], axis=1)
+
+
+class Outer(Block):
+    D: Dim
+    T: DType
+
+    def build(self) -> None:
+        self.inner = Inner(self.D, self.T)
+
+    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return self.inner.forward(x)
+
+
+class Nested(Root):
+    def build(self) -> None:
+        self.layers = [Outer(self.D, self.T) for _ in range(2)]
+
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        for layer in self.layers:
+            x = layer.forward(x)
+        return x
+
+
+def test_the_path_of_the_block_is_named() -> None:
+    message = refused(Nested)
+    assert "in Inner.forward (layers.0.inner): Result does not match its annotation." in message
+    assert "returned   T[B, D+D]" in message or "returned   T[B, 2*D]" in message
+
+
+class SetState(Root):
+    def build(self) -> None:
+        self.cache = State("Batch D", self.T)
+
+    @entry
+    def go(self, x: Float[Tensor, "Batch D"]) -> Float[Tensor, "Batch D"]:
+        self.cache = x  # type: ignore[assignment]
+        return x
+
+
+def test_a_state_set_like_an_attribute() -> None:
+    message = refused(SetState)
+    assert "The state 'self.cache' was assigned with '='." in message
+    assert "Write self.cache.assign(value)" in message
+
+
+class SessionParameter(Root):
+    def build(self) -> None:
+        self.table = Param("Capacity D", self.T)
+
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return x
+
+
+def test_a_parameter_of_the_session_s_size() -> None:
+    assert "the parameter 'table' of SessionParameter depends on Capacity" in refused(SessionParameter)
+
+
+class UnknownFill(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B D"], n: Int32[Tensor, "B"] = Fill("S")) -> Float[Tensor, "B D"]:
+        return x
+
+
+def test_a_fill_that_names_no_symbol() -> None:
+    assert "Fill('S') names no symbol of the method" in refused(UnknownFill)
+
+
+class HalfAnnotated(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B D"], scale: float) -> Float[Tensor, "B D"]:
+        return x * scale
+
+
+def test_an_argument_without_an_annotation() -> None:
+    assert "argument 'scale' has no tensor annotation" in refused(HalfAnnotated)
+
+
+class Closure(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        def body(block: Any, y: Tensor) -> tuple[Tensor, ...]:
+            return (y + x,)
+
+        return while_loop(self, body, body, [x], max_trips=2)[0]
+
+
+def test_a_loop_body_that_closes_over_a_tensor() -> None:
+    assert "is a plain function or method, not a closure: it captures x." in refused(Closure)
+
+
+class BadAxes(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B D/2"]) -> Float[Tensor, "B D"]:
+        return x
+
+
+def test_axes_that_are_no_dims() -> None:
+    message = refused(BadAxes)
+    assert "'/' gives a fraction; use '//' for floor division" in message
+    assert "^" in message
+
+
+class DeclaresBatch(Block):
+    Batch: Dim
+    T: DType
+
+    @entry
+    def go(self, x: Float[Tensor, "Batch"]) -> Float[Tensor, "Batch"]:
+        return x
+
+
+def test_batch_belongs_to_the_session() -> None:
+    with pytest.raises(DefinitionError, match="declares the generic 'Batch', which belongs to the session"):
+        elaborate(DeclaresBatch, Batch=1, T="f32")
+
+
+class FalseRule(Root):
+    def build(self) -> None:
+        self.require(Capacity <= self.D)
+        self.cache = State("Batch Capacity D", self.T, write_axis=1)
+
+    @entry
+    def go(self, x: Float[Tensor, "Batch D"]) -> Float[Tensor, "Batch D"]:
+        return x
+
+
+def test_unknown_generics_are_refused_with_what_there_is() -> None:
+    message = refused(FalseRule, Hedas=3)
+    assert "FalseRule has no generic 'Hedas' (did you mean 'Heads'?); it has D, Heads, T." in message
