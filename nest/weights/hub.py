@@ -14,7 +14,7 @@ __all__ = ["Hub", "SourceError"]
 
 _PROBE_SECONDS = 10.0
 _REMEMBER_SECONDS = 60.0
-_UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+_UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR}
 
 _PROBED: dict[str, tuple[float, str | None]] = {}
 """Endpoint -> (when it was tried, why it is unreachable or None): one stall is enough for a process."""
@@ -63,7 +63,10 @@ class Hub:
         # The documented layout, read here: importing the client costs more than a warm load may.
         folder = self.cache / f"models--{self.repo.replace('/', '--')}"
         path = folder / "snapshots" / self.revision / name
-        return path if path.is_file() else None
+        try:
+            return path if path.is_file() else None
+        except PermissionError:
+            return None
 
     def download(self, name: str, *, replace: bool, progress: bool) -> Path:
         """Fetch the file into the cache.
@@ -92,12 +95,8 @@ class Hub:
                     force_download=replace,
                     library_name="nest",
                 )
-        except OSError as error:
+        except Exception as error:  # of any type: the client's transport, and its errors, change by version
             raise self._refused(name, error) from error
-        except (
-            Exception
-        ) as error:  # the client's transport changes between its versions, and so do its errors
-            raise SourceError(_reason(error)) from error
         return Path(path)
 
     def _probe(self, name: str) -> None:
@@ -117,8 +116,8 @@ class Hub:
         if reason is not None:
             raise SourceError(f"{self._endpoint} cannot be reached ({reason})")
 
-    def _refused(self, name: str, error: OSError) -> Exception:
-        if error.errno in _UNWRITABLE:
+    def _refused(self, name: str, error: Exception) -> Exception:
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
             return FetchError(
                 f"The cache {self.cache} cannot be written: {error.strerror}"
                 f"{f' ({error.filename})' if error.filename else ''}. Make room or give permission there, or "
@@ -129,6 +128,11 @@ class Hub:
     def _meaning(self, name: str, error: Exception) -> str:
         from huggingface_hub import errors
 
+        # The client wraps what went wrong in an error about its cache, where it looked next.
+        if isinstance(error, errors.LocalEntryNotFoundError | ValueError) and isinstance(
+            error.__cause__, Exception
+        ):
+            error = error.__cause__
         status = getattr(getattr(error, "response", None), "status_code", None)
         if isinstance(error, errors.GatedRepoError):
             return f"{self.repo} is gated: accept its terms at {self._endpoint}/{self.repo} and set HF_TOKEN"
