@@ -80,8 +80,10 @@ class LoopbackHub:
 
 
 @pytest.fixture(autouse=True)
-def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the user's caches, tokens or settings."""
+def _isolated(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the user's caches, tokens or settings, unless its module says that it uses the caches."""
+    if getattr(request.module, "USES_THE_REAL_CACHES", False):
+        return
     monkeypatch.setenv("NEST_CACHE", str(tmp_path / "nest-cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_ENDPOINT"):

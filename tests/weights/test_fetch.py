@@ -110,10 +110,7 @@ def test_a_file_damaged_in_the_cache_is_fetched_again(
         ("410", "owner/model has no commit 0123456789abcdef0123456789abcdef01234567 any more"),
         (
             "401",
-            (
-                "401",
-                "owner/model is not there, or is private and the token does not admit it (status 401): check",
-            ),
+            "owner/model is not there, or is private and the token does not admit it (status 401): check",
         ),
         ("403", "owner/model is gated: accept its terms at http://127.0.0.1"),
         ("no commit", "is missing the 'X-Repo-Commit' header"),
