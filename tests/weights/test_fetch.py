@@ -153,6 +153,16 @@ def test_a_hub_that_refuses_connections_is_asked_once(
         fetch(entry, cache_dir=cache)
 
 
+def test_a_hub_that_never_answers_is_left(
+    make_entry: MakeEntry, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nest.weights.hub._PROBE_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(FetchError, match=r"cannot be reached \(.*timed out"):
+            fetch(make_entry({"w.bin": WEIGHTS}), cache_dir=cache)
+
+
 @pytest.mark.parametrize("how", ["argument", "variable"])
 def test_offline_asks_nothing(
     hub: LoopbackHub, make_entry: MakeEntry, cache: Path, monkeypatch: pytest.MonkeyPatch, how: str
