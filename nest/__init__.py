@@ -39,6 +39,7 @@ __all__ = [
     "weights",
 ]
 
+__distribution__ = "nest-zoo"
 __version__ = "0.1.0"
 
 _HOME = {

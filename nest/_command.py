@@ -1,15 +1,18 @@
 """The commands `nest` and `nest-zoo`, installed as a module of its own outside the package `nest`.
 
-Other projects also install a package named `nest`, and the first one on `sys.path` is the one that Python
-imports. This module cannot be hidden by it, and says so.
+Other projects also install a package named `nest`, and Python imports the one that it finds first. This module
+cannot be hidden or replaced by it, and says so.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import metadata
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
+
+_MARK = b'\n__distribution__ = "nest-zoo"\n'
 
 
 def main() -> int:
@@ -24,18 +27,19 @@ def main() -> int:
 
 
 def _is_ours(spec: ModuleSpec) -> bool:
-    return any(Path(folder, "_command.py").is_file() for folder in spec.submodule_search_locations or ())
+    return spec.origin is not None and _MARK in Path(spec.origin).read_bytes()
 
 
 def _explanation(spec: ModuleSpec | None) -> str:
     if spec is None:
         return "The package 'nest' is not installed, though its command is. Install it with: pip install nest-zoo"
+    others = sorted(set(metadata.packages_distributions().get("nest", ())) - {"nest-zoo"})
+    owner = f", which {' and '.join(others)} installed" if others else ""
     return (
-        f"Another package named 'nest' hides the one of nest-zoo: Python finds {_place(spec)} first. Take its "
-        f"folder off PYTHONPATH, or install nest-zoo in an environment of its own (python -m venv)."
+        f"Another package named 'nest' is in the place of nest-zoo's: Python finds {_place(spec)}{owner}. Install "
+        f"nest-zoo in an environment of its own (python -m venv), or take the other's folder off PYTHONPATH."
     )
 
 
 def _place(spec: ModuleSpec) -> str:
-    folders = list(spec.submodule_search_locations or ())
-    return spec.origin or (folders[0] if folders else "one")
+    return spec.origin or next(iter(spec.submodule_search_locations or ()), "one without a file")

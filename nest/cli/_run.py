@@ -78,7 +78,7 @@ def _json(entry: Entry, item: _Input, transcript: Transcript) -> str:
         "language": transcript.language,
         "duration": round(transcript.duration, 3),
         "segments": [
-            {"start": segment.start, "end": segment.end, "text": segment.text}
+            {"start": round(segment.start, 3), "end": round(segment.end, 3), "text": segment.text}
             for segment in transcript.segments
         ],
     }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,19 +14,6 @@ from nest.tasks.tokens import Tokenizer
 from .scripted import END, FIRST_TIME, NO_TIMES, START, tokenizer_tables
 
 ROOT = Path(__file__).parents[2]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "reference: compares with transformers; NEST_TEST_REFERENCE=1 demands it"
-    )
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("reference") and importlib.util.find_spec("transformers") is None:
-        if os.environ.get("NEST_TEST_REFERENCE") == "1":
-            pytest.fail("NEST_TEST_REFERENCE=1, and transformers is not installed")
-        pytest.skip("transformers is not installed")
 
 
 @pytest.fixture(scope="session")

