@@ -145,11 +145,13 @@ def test_a_sample_that_does_not_ship(
     )
 
 
+@pytest.mark.weights
 def test_the_real_model_transcribes_its_sample(process: Command) -> None:
     outcome = process("run", "whisper-tiny.en")
     assert (outcome.code, outcome.out) == (0, f"jfk.wav   {JFK}\nexpected  {JFK}\n")
 
 
+@pytest.mark.weights
 @pytest.mark.parametrize(
     ("file", "words"),
     [
