@@ -16,13 +16,29 @@ __all__ = ["Dialect"]
 
 
 class Dialect(Protocol):
-    """The rules of one framework."""
+    """The rules of one framework.
+
+    Attributes:
+        call_method: what the method that calling a block runs is named.
+        reserved: names of the generated file that no variable of a method may take.
+    """
+
+    call_method: str = "forward"
+    reserved: frozenset[str] = frozenset()
 
     def op(self, writer: MethodWriter, node: Node) -> Expr:
         """The expression of a node that is an op, or a read, assignment or update of a state."""
 
     def dtype(self, dtype: DType) -> Expr:
         """A concrete element type."""
+
+    def parameter(self, member: Expr) -> Expr:
+        """The tensor of a parameter, given the member that holds it."""
+        return member
+
+    def while_loop(self, writer: MethodWriter, node: Node, carry: list[str]) -> list[str] | None:
+        """The statements of a loop over the variables `carry`; None for a loop of Python's."""
+        return None
 
     def layer(self, use: BlockUse, spell: DimSpeller) -> Expr | None:
         """The framework's own layer for a standard one, or None where the block is written out."""

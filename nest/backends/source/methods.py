@@ -60,7 +60,7 @@ class MethodWriter:
         self.loop_names: tuple[str, str] = ("", "")
 
     def _symbol_names(self) -> Iterable[str]:
-        return (*self.function.signature.generics, "Batch", "Capacity")
+        return (*self.function.signature.generics, "Batch", "Capacity", *self.dialect.reserved)
 
     # -- expressions ---------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class MethodWriter:
         """An operand: a variable, a parameter, a number, or a nested expression."""
         if isinstance(x, Value):
             if x.node is not None and x.node.op == "param":
-                return self.member(x.node.attrs["path"])
+                return self.dialect.parameter(self.member(x.node.attrs["path"]))
             if id(x) in self.names.of:
                 return Name(self.names.of[id(x)])
             if x.node is None:
@@ -137,7 +137,10 @@ class MethodWriter:
             args.append(self.state(path))
         target = self.member(path)
         name = self.method_name(callee)
-        return Call(target if name == "forward" and path else Attr(target, name), args)
+        return Call(target if name == "forward" and path else Attr(target, self._method(name)), args)
+
+    def _method(self, name: str) -> str:
+        return self.dialect.call_method if name == "forward" else name
 
     # -- statements ----------------------------------------------------------------------------------------
 
@@ -149,7 +152,8 @@ class MethodWriter:
         arguments = [str(v.name) for v in self.function.arguments] + (
             ["state"] if self.function.uses_state else []
         )
-        head = f"def {self.method_name(self.function)}({', '.join(['self', *arguments])}):"
+        name = self._method(self.method_name(self.function))
+        head = f"def {name}({', '.join(['self', *arguments])}):"
         lines = [*self._doc(), *self._shapes(), *body]
         return [head, *("    " + line if line else line for line in lines)]
 
@@ -233,6 +237,8 @@ class MethodWriter:
     def _while(self, node: Node) -> list[str]:
         cond, body = node.attrs["cond"], node.attrs["body"]
         names = [self._named(v, node) for v in node.outputs]
+        if (own := self.dialect.while_loop(self, node, names)) is not None:
+            return own
         state = [Name("state")] if cond.uses_state else []
         test = Call(Attr(Name("self"), self.method_name(cond)), [*map(Name, names), *state])
         state = [Name("state")] if body.uses_state else []

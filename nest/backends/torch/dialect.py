@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nest.backends.source.dialect import DimSpeller
+from nest.backends.source.dialect import Dialect, DimSpeller
 from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Raw, Unary, literal
 from nest.backends.source.methods import MethodWriter
 from nest.errors import DefinitionError
@@ -34,7 +34,7 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
     return register
 
 
-class TorchDialect:
+class TorchDialect(Dialect):
     """See `nest.backends.source.dialect`."""
 
     def op(self, writer: MethodWriter, node: Node) -> Expr:

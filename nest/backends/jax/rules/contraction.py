@@ -1,0 +1,59 @@
+"""Matrix products and convolutions, accumulated in f32."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from nest.backends.jax.rules._registry import rule
+
+__all__: list[str] = []
+
+
+@rule
+def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """x @ weight.T + bias over the last axis; weight is [Out, In]."""
+    # Not x @ weight.T: on the CPU, XLA would then copy the transposed weight at every call.
+    y = lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
+    return (y if bias is None else y + bias).astype(x.dtype)
+
+
+@rule
+def expert_linear(x: Array, weight: Array, experts: Array) -> Array:
+    """Row n of x [N, In] times matrix experts[n] of weight [Experts, Out, In]."""
+    y = jnp.einsum("ni,noi->no", x, weight[experts], preferred_element_type=jnp.float32)
+    return y.astype(x.dtype)
+
+
+@rule
+def einsum(*operands: Array, equation: str) -> Array:
+    """Einstein's summation."""
+    return jnp.einsum(equation, *operands, preferred_element_type=jnp.float32).astype(operands[0].dtype)
+
+
+@rule
+def conv(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    *,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    groups: int = 1,
+) -> Array:
+    """Cross-correlation of x [B, Cin, ...] with weight [Cout, Cin//groups, ...], zeros padded on both sides."""
+    y = lax.conv_general_dilated(
+        x, weight, stride, [(p, p) for p in padding], feature_group_count=groups,
+        preferred_element_type=jnp.float32,
+    )  # fmt: skip
+    if bias is not None:
+        y = y + bias.reshape(-1, *[1] * len(stride))
+    return y.astype(x.dtype)
+
+
+@rule
+def max_pool(x: Array, *, kernel: int, stride: int, padding: int) -> Array:
+    """The largest element of each window of x [B, C, H, W]; padding never wins."""
+    window, strides = (1, 1, kernel, kernel), (1, 1, stride, stride)
+    sides = [(0, 0), (0, 0), (padding, padding), (padding, padding)]
+    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, sides)

@@ -1,0 +1,37 @@
+"""Ops that pick elements by index, and write them.
+
+An index outside its axis cannot raise in compiled code: what is taken there is NaN, what is written is dropped.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from nest.backends.jax.rules._registry import rule
+
+__all__ = ["written"]
+
+
+@rule
+def take(x: Array, indices: Array, *, axis: int) -> Array:
+    return jnp.take(x, indices, axis)
+
+
+@rule
+def take_along(x: Array, indices: Array, *, axis: int) -> Array:
+    return jnp.take_along_axis(x, indices, axis)
+
+
+@rule
+def scatter_set(x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
+    return jnp.put_along_axis(x, indices, updates, axis, inplace=False)
+
+
+def written(cache: Array, value: Array, pos: Array | int, axis: int, rows: int = 0) -> Array:
+    """`cache` with `value` at the slots pos, pos+1, ... of each row along `axis`; `rows` is the axis of rows."""
+    if isinstance(pos, int):
+        return lax.dynamic_update_slice_in_dim(cache, value, pos, axis)
+    write = lambda c, v, p: lax.dynamic_update_slice_in_dim(c, v, p, axis - (rows < axis))
+    return jax.vmap(write, (rows, rows, 0), rows)(cache, value, pos)

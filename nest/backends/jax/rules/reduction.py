@@ -1,0 +1,71 @@
+"""Reductions, and ops along one axis. Floats are summed in f32; integers in their own type."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from nest.backends.jax.rules._registry import rule
+
+__all__: list[str] = []
+
+Axes = tuple[int, ...]
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+
+@rule
+def sum_(x: Array, *, axes: Axes, keepdims: bool) -> Array:
+    y = _wide(x)
+    return y.sum(axes, y.dtype, keepdims=keepdims).astype(x.dtype)
+
+
+@rule
+def mean(x: Array, *, axes: Axes, keepdims: bool) -> Array:
+    return _wide(x).mean(axes, keepdims=keepdims).astype(x.dtype)
+
+
+@rule
+def max_(x: Array, *, axes: Axes, keepdims: bool) -> Array:
+    return x.max(axes, keepdims=keepdims)
+
+
+@rule
+def min_(x: Array, *, axes: Axes, keepdims: bool) -> Array:
+    return x.min(axes, keepdims=keepdims)
+
+
+@rule
+def any_(x: Array, *, axes: Axes, keepdims: bool) -> Array:
+    return x.any(axes, keepdims=keepdims)
+
+
+@rule
+def logsumexp(x: Array, *, axes: Axes, keepdims: bool) -> Array:
+    return jax.nn.logsumexp(_wide(x), axes, keepdims=keepdims).astype(x.dtype)
+
+
+@rule
+def argmax(x: Array, *, axis: int) -> Array:
+    return x.argmax(axis).astype(jnp.int32)
+
+
+@rule
+def softmax(x: Array, *, axis: int) -> Array:
+    """exp(x) / sum(exp(x)) along an axis, in f32."""
+    return jax.nn.softmax(x.astype(jnp.float32), axis).astype(x.dtype)
+
+
+@rule
+def cumsum(x: Array, *, axis: int) -> Array:
+    y = _wide(x)
+    return y.cumsum(axis, y.dtype).astype(x.dtype)
+
+
+@rule
+def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
+    values, indices = lax.top_k(x, k)
+    return values, indices.astype(jnp.int32)
