@@ -110,6 +110,8 @@ def _program(
         given["T"] = dtype
     if entry is None:
         root = cast(type[Block], name)
+        if "T" in root._fields().kinds:
+            given.setdefault("T", "f32")
         return elaborate(root, **given)
     root = cast(type[Block], entry.definition(trust_source=trust_source))
     own: dict[str, Any] = {n: v for n, v in entry.generics.items() if n not in _SESSION}

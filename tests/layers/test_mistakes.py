@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ def refused(root: type[Block], **generics: Any) -> str:
 
 def line_of(text: str) -> str:
     """`layers/test_mistakes.py:N` of the only line of this file that starts with this text."""
-    with open(__file__, encoding="utf-8") as file:
-        lines = [n for n, line in enumerate(file, 1) if line.strip() == text]
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    lines = [n for n, line in enumerate(source, 1) if line.strip() == text]
     assert len(lines) == 1, f"{text!r} stands on lines {lines}"
     return f"layers/test_mistakes.py:{lines[0]}"
 
@@ -164,7 +165,9 @@ class Stale(Root):
 
 def test_a_view_used_after_the_state_was_written() -> None:
     message = refused(Stale)
-    assert f"{line_of('return before')}, in Stale.go: A view of the state 'self.cache' is used after" in message
+    assert (
+        f"{line_of('return before')}, in Stale.go: A view of the state 'self.cache' is used after" in message
+    )
     assert "Use what the last update returned, or read() the state again." in message
 
 
@@ -286,7 +289,10 @@ class Coincidence(Root):
 def test_sizes_that_are_equal_only_in_this_checkpoint() -> None:
     message = refused(Coincidence, Inner=8)
     assert "Linear.forward: axis 2 of 'x' must be Inner, and is D." in message
-    assert "Both are 8 in this checkpoint, by coincidence: if they must be equal, state self.require(Inner == D)" in message
+    assert (
+        "Both are 8 in this checkpoint, by coincidence: if they must be equal, state self.require(Inner == D)"
+        in message
+    )
 
 
 class Stated(Coincidence):

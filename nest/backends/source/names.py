@@ -75,6 +75,8 @@ class Names:
             names = _assigned(node.location)
             if len(names) == len(node.outputs):
                 for name, value in zip(names, node.outputs, strict=True):
+                    if name == "_":
+                        continue
                     self.of[id(value)] = self._unused(name) if name in self._taken else name
 
     def _carries(self, items: list[Item]) -> None:

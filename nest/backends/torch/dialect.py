@@ -179,7 +179,7 @@ def _iota(w: MethodWriter, n: Node) -> Expr:
 @rule("full")
 def _full(w: MethodWriter, n: Node) -> Expr:
     shape = Listing(w.dims(n.attrs["shape"]), "()")
-    if n.inputs[0] == 0 and isinstance(n.inputs[0], int | float):
+    if isinstance(n.inputs[0], int | float) and n.inputs[0] == 0:
         return torch_function("torch.zeros", shape, **_made(w, n))
     return torch_function("torch.full", shape, w.expr(n.inputs[0]), **_made(w, n))
 

@@ -70,8 +70,9 @@ class TorchModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the first parameter is."""
-        return next(self.parameters()).device
+        """Where the parameters are; the CPU for a model that has none."""
+        first = next(self.parameters(), None)
+        return torch.device("cpu") if first is None else first.device
 
     def new_session(self, **symbols: int) -> TorchSession:
         """States of their own over these weights.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from nest.backends.reference.rules._registry import Array, rule, wide
@@ -41,7 +43,7 @@ def rms_norm(x: Array, weight: Array | None, *, eps: float) -> Array:
 
 @rule
 def group_norm(x: Array, weight: Array, bias: Array, *, groups: int, eps: float) -> Array:
-    grouped = wide(x).reshape(x.shape[0], groups, -1)
+    grouped = wide(x).reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups)
     y = _standardized(grouped, (-1,), eps).reshape(x.shape)
     return _affine(y, _by_channel(weight, x.ndim), _by_channel(bias, x.ndim)).astype(x.dtype)
 
