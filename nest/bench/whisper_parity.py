@@ -152,7 +152,9 @@ def _library_name(entry: Entry, path: str) -> str:
     raise KeyError(path)
 
 
-def measure(case: Case, backends: tuple[str, ...] = ("torch", "reference"), audio: Path | None = None) -> list[Row]:
+def measure(
+    case: Case, backends: tuple[str, ...] = ("torch", "reference"), audio: Path | None = None
+) -> list[Row]:
     """The rows of one case: encoder states, and logits of a five-token prefix on the library's own states."""
     import torch
 
@@ -224,7 +226,9 @@ def _all(backends: tuple[str, ...]) -> Iterator[Row]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m nest.bench.whisper_parity", description=__doc__)
-    parser.add_argument("--backend", action="append", help="a backend to measure; torch and reference if left out")
+    parser.add_argument(
+        "--backend", action="append", help="a backend to measure; torch and reference if left out"
+    )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     arguments = parser.parse_args()
     rows = list(_all(tuple(arguments.backend or ("torch", "reference"))))

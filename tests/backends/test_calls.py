@@ -41,7 +41,8 @@ def test_wrong_rank(model: Any) -> None:
 
 def test_wrong_axis(model: Any) -> None:
     assert told(lambda: model.encode(mel(1, 6, 30))) == (
-        "whisper-tiny.encode: argument 'mel' is T[B, Mels, Frames], but axis 1 must be Mels = 5, and is 6 in [1, 6, 30]."
+        "whisper-tiny.encode: argument 'mel' is T[B, Mels, Frames], but axis 1 must be Mels = 5, "
+        "and is 6 in [1, 6, 30]."
     )
 
 

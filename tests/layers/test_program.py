@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import nest.layers as L
+from nest import layers
 from nest.ir import Program, inspect_text, parameters, program_text, states
 from nest.ir.inventory import default_capacity
 from nest.ir.passes import eliminate_dead_code, inline
@@ -134,14 +134,14 @@ def test_dead_code_goes_and_writes_stay() -> None:
 class Windowed(Block):
     D: Dim
     T: DType
-    window: L.Static[int]
+    window: layers.Static[int]
 
     def build(self) -> None:
         self.fc = Linear(self.D, self.D, self.T)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
         h = self.fc.forward(x).reshape(x.shape[0], 1, *x.shape[1:])
-        out = L.attention(h, h, h, causal=True, window=self.window)
+        out = layers.attention(h, h, h, causal=True, window=self.window)
         return out.reshape(*x.shape)
 
 

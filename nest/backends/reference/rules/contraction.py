@@ -48,7 +48,9 @@ def conv(
     places = windows.shape[2 : 2 + len(kernel)]
     # [B, Cin, *places, *kernel] to one matrix of patches a group.
     split = windows.reshape(batch, groups, channels // groups, math.prod(places), math.prod(kernel))
-    patches = split.transpose(0, 1, 3, 2, 4).reshape(batch, groups, math.prod(places), channels // groups * math.prod(kernel))
+    # No -1: it is ambiguous where the batch is empty.
+    width = channels // groups * math.prod(kernel)
+    patches = split.transpose(0, 1, 3, 2, 4).reshape(batch, groups, math.prod(places), width)
     filters = wide(weight).reshape(groups, weight.shape[0] // groups, -1)
     y: Array = np.matmul(filters, patches.swapaxes(2, 3)).reshape(batch, weight.shape[0], *places)
     if bias is not None:

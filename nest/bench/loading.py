@@ -1,0 +1,75 @@
+"""What loading costs: time and peak memory of whole processes, beside bare Python and the framework alone.
+
+    python -m nest.bench.loading [--entry whisper-tiny.en] [--runs 5]
+
+Each figure is the median over processes that are started in turn, so that a change of the machine's speed meets all of
+them. Peak memory is the process's maximum resident set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+__all__ = ["measure"]
+
+SCRIPTS = {
+    "python": "pass",
+    "import nest": "import nest",
+    "import torch": "import torch",
+    "torch and a warm load": "import torch; import nest; nest.load({entry!r}, backend='torch', local_files_only=True)",
+    "torch, load and touch all weights": (
+        "import torch; import nest; m = nest.load({entry!r}, backend='torch', local_files_only=True); "
+        "sum(float(p.sum()) for p in m.state_dict().values())"
+    ),
+}
+
+
+def _run(script: str) -> tuple[float, float]:
+    """Seconds and peak MiB of a new process."""
+    code = script + "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    seconds = time.perf_counter() - start
+    # Linux counts in KiB, macOS in bytes.
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return seconds, int(done.stdout.split()[-1]) / unit
+
+
+def measure(entry: str, runs: int) -> dict[str, tuple[float, float]]:
+    """Median seconds and peak MiB of each script, run in turn after one round that is not counted."""
+    scripts = {name: text.format(entry=entry) for name, text in SCRIPTS.items()}
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in scripts}
+    for round_ in range(runs + 1):
+        for name, script in scripts.items():
+            figures = _run(script)
+            if round_:
+                taken[name].append(figures)
+    return {n: (statistics.median(s for s, _ in t), statistics.median(m for _, m in t)) for n, t in taken.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m nest.bench.loading")
+    parser.add_argument("--entry", default="whisper-tiny.en")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    figures = measure(arguments.entry, arguments.runs)
+    if arguments.json:
+        print(json.dumps({n: {"seconds": s, "peak_mib": m} for n, (s, m) in figures.items()}, indent=1))
+        return 0
+    print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {arguments.entry}\n")
+    print("| process | seconds | peak MiB |\n|---|---|---|")
+    for name, (seconds, memory) in figures.items():
+        print(f"| {name} | {seconds:.3f} | {memory:.0f} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
