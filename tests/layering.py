@@ -20,9 +20,7 @@ LOWEST = {
 TOP = ("__init__", "__main__", "_command")
 """Modules that may import anything: the package's own names, and the ways in."""
 
-BACKENDS = ("reference", "torch", "jax", "nnx", "onnx")
-FRONTS = {("nnx", "jax")}
-"""A front reuses its backend's lowering."""
+BACKENDS = ("reference", "torch", "jax", "onnx")
 
 
 def faults(package: Path) -> list[str]:
@@ -71,4 +69,4 @@ def _below(part: str) -> Sequence[str]:
 def _backends_apart(importer: Sequence[str], target: Sequence[str]) -> bool:
     """What backends share may be imported by each of them, and imports none of them."""
     own, other = importer[1], target[1] if len(target) > 1 else "__init__"
-    return other not in BACKENDS or own == other or (own, other) in FRONTS
+    return other not in BACKENDS or own == other

@@ -85,7 +85,7 @@ def test_every_part_has_a_place_in_the_order() -> None:
         ("backends/torch/module.py", "from nest.backends.reference import model", "nest.backends.reference"),
         ("backends/torch/module.py", "from ..jax.lower import lower", "nest.backends.jax.lower"),
         ("backends/session.py", "from nest.backends.torch.module import build", "nest.backends.torch.module"),
-        ("backends/jax/lower.py", "from nest.backends.nnx import module", "nest.backends.nnx"),
+        ("backends/onnx/model.py", "from nest.backends.jax import lower", "nest.backends.jax"),
         ("backends/torch/module.py", "from nest.loading import load", "nest.loading"),
         ("loading.py", "from nest.tasks import pipeline", "nest.tasks"),
         ("tasks/_pipeline.py", "if TYPE_CHECKING:\n    from nest.cli import main", "nest.cli"),
@@ -109,7 +109,7 @@ def test_an_import_against_the_layers_is_found(tmp_path: Path, file: str, source
         ),
         ("layers/ops/shape.py", "from nest.ir.dim import Dim\nfrom ..tensor import Tensor\nimport math"),
         (
-            "backends/nnx/module.py",
+            "backends/jax/nnx/module.py",
             "from nest.backends.jax.lower import lower\nfrom nest.backends.source import expr",
         ),
         (
