@@ -9,6 +9,7 @@ from nest._suggest import aside
 from nest.errors import CallError
 from nest.ir.dim import Dim
 from nest.ir.program import Function, Parameter, Program
+from nest.ir.ranges import argument_ranges
 
 __all__ = ["Arrays", "EntryCall"]
 
@@ -29,7 +30,7 @@ class Arrays(Protocol):
         """An array from numbers or nested lists; raises ValueError or TypeError where it cannot."""
 
     def bounds(self, x: Any) -> tuple[int, int] | None:
-        """The smallest and largest element; None where it is empty or asking would wait for a device."""
+        """The smallest and largest integer; None where it is empty or asking would wait for a device."""
 
     def native(self, x: Any, dtype: str) -> Any:
         """The array in the backend's own form and the entry's dtype."""
@@ -52,6 +53,7 @@ class EntryCall:
         self.name = name
         self.function: Function = function
         self.arrays = arrays
+        self._ranges = argument_ranges(function)
         self._generics = {
             n: int(v) for n, v in program.root.generics.items() if isinstance(v, Dim) and v.value is not None
         }
@@ -75,7 +77,9 @@ class EntryCall:
             if parameter.name in given:
                 array = self._array(parameter, given[parameter.name], symbols)
                 self._shape(parameter, self.arrays.shape(array), symbols)
-                checked[parameter.name] = self._native(parameter, array)
+                self._kind(parameter, array)
+                self._bounds(parameter, array, symbols)
+                checked[parameter.name] = self.arrays.native(array, parameter.type.dtype.value)
         for parameter in self.function.signature.parameters:
             if parameter.name not in checked:
                 checked[parameter.name] = self._filled(parameter, symbols)
@@ -147,16 +151,29 @@ class EntryCall:
             return f" For {size} rows, take a session of that size: model.new_session(Batch={size})."
         return ""
 
-    def _native(self, parameter: Parameter, array: Any) -> Any:
+    def _kind(self, parameter: Parameter, array: Any) -> None:
         wanted, got = parameter.type.dtype, self.arrays.kind(array)
         if got != wanted.kind:
             raise self._wrong(parameter, f"it holds {got} values, not {wanted.kind}")
-        if wanted.value == "i32" and (bounds := self.arrays.bounds(array)) is not None:
-            low, high = bounds
-            if low < -(2**31) or high >= 2**31:
-                worst = low if low < -(2**31) else high
-                raise self._wrong(parameter, f"it has the value {worst}, which does not fit Int32")
-        return self.arrays.native(array, wanted.value)
+
+    def _bounds(self, parameter: Parameter, array: Any, symbols: Mapping[str, int]) -> None:
+        """Integers fit Int32, and indices are in range; what lies on a device is not waited for."""
+        if parameter.type.dtype.value != "i32" or (bounds := self.arrays.bounds(array)) is None:
+            return
+        low, high = bounds
+        if low < -(2**31) or high >= 2**31:
+            raise self._wrong(
+                parameter, f"it has the value {low if low < -(2**31) else high}, which does not fit Int32"
+            )
+        for limit in self._ranges.get(parameter.name, []):
+            if not limit.size.symbols() <= symbols.keys():
+                continue
+            first, last = -limit.offset, limit.size.evaluate(symbols) - 1 - limit.offset
+            if low < first or high > last:
+                raise self._wrong(
+                    parameter,
+                    f"it has the value {low if low < first else high}, and names {limit.reason}: {first} to {last}",
+                )
 
     def _filled(self, parameter: Parameter, symbols: Mapping[str, int]) -> Any:
         shape = [d.evaluate(symbols) for d in parameter.type.shape]

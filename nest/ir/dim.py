@@ -130,6 +130,8 @@ class Dim:
     def evaluate(self, env: Mapping[str, int]) -> int:
         """The number with `env`'s numbers for the symbols; division rounds down.
 
+        The numbers may be anything with `+`, `*`, `//` and `<`, such as the sizes of a graph that is being built.
+
         Raises:
             DefinitionError: a symbol is not in `env`, or a denominator is not positive.
         """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.program import ArrayUse, BlockDef, BlockUse, Function, Node, Operand, Program, Value, path_text
 
-__all__ = ["block_text", "entries_text", "function_text", "inspect_text", "program_text"]
+__all__ = ["block_text", "digest", "entries_text", "function_text", "inspect_text", "program_text"]
 
 
 def program_text(program: Program) -> str:
@@ -21,6 +22,11 @@ def program_text(program: Program) -> str:
             lines += ["", *("  " + line for line in function_text(function).splitlines())]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def digest(program: Program) -> str:
+    """A hash of everything the program computes, for keys of caches."""
+    return hashlib.sha256(program_text(program).encode()).hexdigest()
 
 
 def inspect_text(program: Program) -> str:

@@ -76,7 +76,8 @@ class Node:
     """One operation: `op` names it, `attrs` hold what is static, `inputs` what flows in.
 
     Besides the ops of `nest.layers.ops` there are `param` (attrs: path), `read`, `assign` and `update`
-    (path of a state), `call` (path of a block, function) and `while_loop` (cond, body).
+    (path of a state), `call` (path of a block, function, and what the callee's symbols and dtypes are here) and
+    `while_loop` (cond, body).
     """
 
     __slots__ = ("attrs", "inputs", "location", "loops", "op", "outputs")

@@ -49,7 +49,8 @@ def call(
     ]
     results = [t.substitute(bound, scope.dtypes) for t in callee.signature.results]
     _mark_states(trace, callee, path)
-    outputs = trace.emit("call", tuple(operands), {"path": path, "function": callee}, *results)
+    attrs = {"path": path, "function": callee, "symbols": bound, "dtypes": dict(scope.dtypes)}
+    outputs = trace.emit("call", tuple(operands), attrs, *results)
     answers = tuple(Tensor(value) for value in outputs)
     return answers[0] if callee.signature.single else answers
 

@@ -32,7 +32,13 @@ def region(
         )
     parameters = tuple(Parameter(n, t) for n, t in zip(names, carry, strict=True))
     wanted = tuple(carry) if role == "body" else (TensorType((), bool_),)
-    inner = Function(function.__name__, outer.function.block, Signature(parameters, wanted, (), single=role != "body"), code, None)
+    inner = Function(
+        function.__name__,
+        outer.function.block,
+        Signature(parameters, wanted, (), single=role != "body"),
+        code,
+        None,
+    )
     trace = Trace(outer.block, inner, code)
     trace.origins, trace.facts = outer.origins, outer.facts
     token = current_trace.set(trace)

@@ -77,7 +77,11 @@ else:
 
     @dataclass(frozen=True)
     class Fill:
-        """The default of an entry's argument: a dim that the host fills every element with."""
+        """The default of an entry's argument: a dim that the host fills every element with.
+
+        `lengths: Int32[Tensor, "Batch"] = Fill("S")` is a promise: places of S at and beyond a row's length change
+        no result and no slot that is ever seen, so that a backend may pad S to a size it has compiled.
+        """
 
         value: str
 

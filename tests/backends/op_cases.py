@@ -295,7 +295,7 @@ class Attention(Typed):
             attention(q, k, v, pos, causal=True, window=2), attention(q, k, v, kv_len=length),
             attention(q, k, v, mask=mask), attention(q, k, v, bias=bias, scale=0.3),
             attention(q, k, v, pos, causal=True, softcap=1.5, sinks=sinks),
-            attention(q, k, v, pos, causal=True, mask=mask, kv_len=length),
+            attention(q, k, v, pos, causal=True, mask=mask),
         )  # fmt: skip
 
 

@@ -177,3 +177,22 @@ def test_random_weights_depend_on_the_seed_alone() -> None:
     assert not bool((one.token_embedding == other.token_embedding).all())
     deeper = nest.load("whisper-tiny", backend="torch", weights=None, seed=1, **{**SMALL, "DecoderLayers": 5})
     assert bool((deeper.decoder_layers[1].mlp.fc1.weight == one.decoder_layers[1].mlp.fc1.weight).all())
+
+
+def test_indices_out_of_range_are_named(model: Any) -> None:
+    session = model.new_session()
+    session.listen(mel())
+    message = told(lambda: session.prefill([[1, 40]]))
+    assert message.endswith("argument 'tokens' is i32[Batch, S], but it has the value 40, and names rows of a table: "
+                            "0 to 39.")  # fmt: skip
+    assert "it has the value -1, and names rows of a table" in told(lambda: session.prefill([[-1, 2]]))
+    message = told(lambda: session.step([[1]], 9))
+    assert "argument 'pos' is i32[Batch], but it has the value 9, and names" in message
+    short = model.new_session(Capacity=4)
+    message = told(lambda: short.step([[1]], 4))
+    assert "names slots of a cache: 0 to 3." in message
+    message = told(lambda: session.prefill([[1, 2]], lengths=[3]))
+    assert (
+        "argument 'lengths' is i32[Batch], but it has the value 3, and names places of an axis: 1 to 2."
+        in message
+    )

@@ -156,6 +156,7 @@ def _attrs_key(node: Node, depth: int) -> tuple[Any, ...]:
     return tuple(
         (n, _attr_key(v, node.loops[depth]) if n == "path" else _attr_key(v, None))
         for n, v in node.attrs.items()
+        if n not in ("symbols", "dtypes")  # they follow from the types, which are compared
     )
 
 

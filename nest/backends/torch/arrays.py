@@ -55,9 +55,8 @@ class TorchArrays:
 
     def bounds(self, x: Any) -> tuple[int, int] | None:
         if isinstance(x, np.ndarray):
-            narrow = x.dtype.kind == "i" and x.dtype.itemsize <= 4
-            return None if narrow or x.size == 0 else (int(x.min()), int(x.max()))
-        if x.dtype != torch.int64 or x.numel() == 0 or x.device.type != "cpu":
+            return None if x.size == 0 else (int(x.min()), int(x.max()))
+        if x.numel() == 0 or x.device.type != "cpu" or torch.compiler.is_compiling():
             return None
         low, high = torch.aminmax(x)
         return int(low), int(high)

@@ -111,7 +111,11 @@ def _head(flat: str) -> list[str]:
     """The first line of a function, its arguments on a line of their own where they are long."""
     if len(flat) <= _WIDTH - 4:
         return [flat]
-    opening, arguments, closing = flat.partition("(")[0], flat[flat.index("(") + 1 : flat.rindex(")")], flat[flat.rindex(")") :]
+    opening, arguments, closing = (
+        flat.partition("(")[0],
+        flat[flat.index("(") + 1 : flat.rindex(")")],
+        flat[flat.rindex(")") :],
+    )
     return [f"{opening}(", *("    " + line for line in textwrap.wrap(arguments, _WIDTH - 8)), closing]
 
 

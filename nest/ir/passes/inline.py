@@ -6,7 +6,7 @@ from typing import Any
 
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
-from nest.ir.program import ArrayUse, BlockDef, Function, Node, Operand, Path, Program, Value
+from nest.ir.program import Function, Node, Operand, Path, Program, Value
 from nest.ir.types import TensorType
 
 __all__ = ["inline"]
@@ -41,7 +41,7 @@ def inline(program: Program, name: str) -> Function:
     entry = program.entries[name]
     flat = Function(entry.name, entry.block, entry.signature, entry.code, entry.doc)
     flat.reads, flat.writes = set(entry.reads), set(entry.writes)
-    builder = _Inliner(program.root, flat)
+    builder = _Inliner(flat)
     values = dict(zip(map(id, entry.arguments), flat.arguments, strict=True))
     results = builder.run(entry, values, _Scope((), {}, {}))
     flat.results = tuple(results)
@@ -49,8 +49,7 @@ def inline(program: Program, name: str) -> Function:
 
 
 class _Inliner:
-    def __init__(self, root: BlockDef, target: Function) -> None:
-        self.root = root
+    def __init__(self, target: Function) -> None:
         self.target = target
         self.params: dict[Path, Value] = {}
 
@@ -93,36 +92,9 @@ class _Inliner:
     def _call(self, node: Node, values: dict[int, Value], scope: _Scope) -> None:
         callee: Function = node.attrs["function"]
         arguments = [self._operand(x, values, scope) for x in node.inputs]
-        inner = self._scope(callee, node.attrs["path"], arguments, scope)
+        symbols = {n: d.substitute(scope.dims) for n, d in node.attrs["symbols"].items()}
+        dtypes = {n: scope.dtypes.get(t.name, t) for n, t in node.attrs["dtypes"].items()}
+        inner = _Scope((*scope.path, *node.attrs["path"]), symbols, dtypes)
         bound = {id(a): v for a, v in zip(callee.arguments, arguments, strict=True) if isinstance(v, Value)}
         results = self.run(callee, bound, inner)
         values.update((id(v), r) for v, r in zip(node.outputs, results, strict=True))
-
-    def _scope(self, callee: Function, path: Path, arguments: list[Operand | None], outer: _Scope) -> _Scope:
-        full = (*outer.path, *path)
-        dims, dtypes = self._generics(full)
-        for parameter, value in zip(callee.signature.parameters, arguments, strict=True):
-            if not isinstance(value, Value):
-                continue
-            for pattern, dim in zip(parameter.type.shape, value.type.shape, strict=True):
-                name = pattern.as_symbol()
-                if name in callee.signature.generics:
-                    dims.setdefault(str(name), dim)
-        return _Scope(full, dims, dtypes)
-
-    def _generics(self, path: Path) -> tuple[dict[str, Dim], dict[str, DType]]:
-        """The generics of the block at a path, in the root's symbols."""
-        block, position = self.root, 0
-        dims: dict[str, Dim] = {}
-        dtypes: dict[str, DType] = {}
-        while position < len(path):
-            use = block.children[str(path[position])]
-            position += 1
-            if isinstance(use, ArrayUse):
-                use = use.items[int(path[position])]
-                position += 1
-            outer_dims, outer_dtypes = dims, dtypes
-            dims = {n: v.substitute(outer_dims) for n, v in use.generics.items() if isinstance(v, Dim)}
-            dtypes = {n: outer_dtypes.get(v.name, v) for n, v in use.generics.items() if isinstance(v, DType)}
-            block = use.block
-        return dims, dtypes

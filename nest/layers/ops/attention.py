@@ -31,8 +31,10 @@ def attention(
     Args:
         q: [B, H, Q, E]. k: [B, G, K, E]. v: [B, G, K, F]. H is a multiple of G: query head h uses key head
             h // (H//G).
-        pos: Int32[B], the slot of the first query of each row; 0 where it is left out. Slot equals position.
-        kv_len: Int32[B], keys at and beyond it are padding; for attention that is not causal.
+        pos: with `causal`, Int32[B], the slot of the first query of each row; 0 where it is left out. Slot equals
+            position.
+        kv_len: without `causal`, Int32[B]: keys at and beyond it are padding. Causal attention needs none, since
+            rows are packed to the left and no query sees a later slot.
         mask: Bool, broadcasting to [B, H, Q, K]; True lets a query see a key.
         bias: floats that are added to the scores, broadcasting likewise.
         causal: query i sees keys 0 .. pos + i.
@@ -56,8 +58,9 @@ def attention(
     need_same(k.shape[2], v.shape[2], "attention: the length of k and v", *received)
     need_same(q.shape[3], k.shape[3], "attention: the head size of q and k", *received)
     _check_heads(q.shape[1], k.shape[1], received)
-    if window is not None and not causal:
-        raise fail("attention takes a window only with causal=True.", *received)
+    for name, given, wanted in (("window", window, True), ("pos", pos, True), ("kv_len", kv_len, False)):
+        if given is not None and causal is not wanted:
+            raise fail(f"attention takes {name} only with causal={wanted}.", *received)
     scores = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
     for name, rows in (("pos", pos), ("kv_len", kv_len)):
         if rows is not None:

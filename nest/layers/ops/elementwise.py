@@ -1,4 +1,7 @@
-"""Elementwise ops. Shapes broadcast as in numpy; a number takes the tensor's element type."""
+"""Elementwise ops. Shapes broadcast as in numpy; a number takes the tensor's element type.
+
+In half precision each op computes in f32 and rounds once, however many steps its formula has.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,13 @@ def _float(op: str, x: Tensor) -> Tensor:
     return emit(op, [x], x.type)
 
 
+def _numeric(op: str, x: Tensor) -> Tensor:
+    x = tensor(x, op)
+    if x.dtype.kind == "bool":
+        raise fail(f"{op} takes numbers, and got bool.", ("x", x.type), hint="cast(x, 'i32') counts.")
+    return x
+
+
 def _number(op: str, x: Operand, like: Tensor) -> None:
     """Refuse a fraction beside integers, which would be cut off silently."""
     if isinstance(x, float) and like.dtype.kind != "float":
@@ -85,13 +95,13 @@ def _settle(op: str, a: Operand, b: Operand) -> tuple[Operand, Operand]:
 
 def neg(x: Tensor) -> Tensor:
     """-x."""
-    x = tensor(x, "neg")
+    x = _numeric("neg", x)
     return emit("neg", [x], x.type)
 
 
 def abs(x: Tensor) -> Tensor:
     """|x|."""
-    x = tensor(x, "abs")
+    x = _numeric("abs", x)
     return emit("abs", [x], x.type)
 
 

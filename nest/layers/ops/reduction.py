@@ -33,6 +33,10 @@ def _reduce(op: str, x: Tensor, axes: Axes, keepdims: bool, kind: str | None) ->
     x = tensor(x, op)
     if kind is not None:
         need_kind(x, kind, op)
+    elif x.dtype.kind == "bool":
+        raise fail(
+            f"{op} takes numbers, and got bool.", ("x", x.type), hint="Use any, or cast(x, 'i32') to count."
+        )
     given = [axes] if isinstance(axes, int) else list(axes)
     normal = tuple(sorted(axis_of(x, a, op) for a in given))
     if len(set(normal)) != len(normal):
