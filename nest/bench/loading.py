@@ -35,7 +35,9 @@ def _run(script: str) -> tuple[float, float]:
     """Seconds and peak MiB of a new process."""
     code = script + "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
     seconds = time.perf_counter() - start
     # Linux counts in KiB, macOS in bytes.
     unit = 2**20 if sys.platform == "darwin" else 2**10
@@ -51,7 +53,9 @@ def measure(entry: str, runs: int) -> dict[str, tuple[float, float]]:
             figures = _run(script)
             if round_:
                 taken[name].append(figures)
-    return {n: (statistics.median(s for s, _ in t), statistics.median(m for _, m in t)) for n, t in taken.items()}
+    return {
+        n: (statistics.median(s for s, _ in t), statistics.median(m for _, m in t)) for n, t in taken.items()
+    }
 
 
 def main() -> int:
@@ -64,7 +68,9 @@ def main() -> int:
     if arguments.json:
         print(json.dumps({n: {"seconds": s, "peak_mib": m} for n, (s, m) in figures.items()}, indent=1))
         return 0
-    print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {arguments.entry}\n")
+    print(
+        f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {arguments.entry}\n"
+    )
     print("| process | seconds | peak MiB |\n|---|---|---|")
     for name, (seconds, memory) in figures.items():
         print(f"| {name} | {seconds:.3f} | {memory:.0f} |")

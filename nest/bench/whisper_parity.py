@@ -24,7 +24,7 @@ from nest.registry import Entry, find
 from nest.weights import bind, fetch, open_checkpoint
 from nest.weights.random import random_parameters
 
-__all__ = ["CASES", "Case", "Row", "measure", "reference_model", "table"]
+__all__ = ["CASES", "Case", "Row", "arrays_of", "lively", "measure", "reference_model", "table"]
 
 Array = np.ndarray[Any, Any]
 
@@ -72,13 +72,13 @@ def arrays_of(case: Case, **generics: Any) -> dict[str, Array]:
     entry = find(case.entry)
     specs = parameters(program_of(entry, **generics))
     if case.weights == "random":
-        return _lively(random_parameters(specs, seed=1))
+        return lively(random_parameters(specs, seed=1))
     fetched = fetch(entry, ["model.safetensors"])
     checkpoint = open_checkpoint([fetched.files["model.safetensors"]])
     return bind(specs, entry.bindings, checkpoint, source=entry.name, generics=entry.generics)
 
 
-def _lively(params: dict[str, Array]) -> dict[str, Array]:
+def lively(params: dict[str, Array]) -> dict[str, Array]:
     """Random parameters with biases that are not zero and gains that are not one."""
     rng = np.random.default_rng(2)
     for path, array in params.items():
@@ -111,12 +111,13 @@ def _shipped_audio() -> Path:
     return next(p / "jfk.wav" for p in places if (p / "jfk.wav").is_file())
 
 
-def reference_model(entry: Entry, params: dict[str, Array]) -> Any:
-    """transformers' Whisper with these parameters, in f32, ready to run."""
+def reference_model(entry: Entry, params: dict[str, Array], generics: dict[str, int] | None = None) -> Any:
+    """transformers' Whisper with these parameters, in f32, ready to run; `generics` replace the entry's."""
     import torch
     from transformers import WhisperConfig, WhisperForConditionalGeneration
 
-    g = {n: int(v) for n, v in entry.generics.items() if isinstance(v, int)}
+    g = {n: int(v) for n, v in {**entry.generics, **(generics or {})}.items() if isinstance(v, int)}
+    last = g["Vocab"] - 1
     config = WhisperConfig(
         vocab_size=g["Vocab"],
         num_mel_bins=g["Mels"],
@@ -129,10 +130,10 @@ def reference_model(entry: Entry, params: dict[str, Array]) -> Any:
         decoder_ffn_dim=g["Inner"],
         max_source_positions=(g["Frames"] - 1) // 2 + 1,
         max_target_positions=g["MaxTokens"],
-        pad_token_id=g["Vocab"] - 1,
-        bos_token_id=g["Vocab"] - 1,
-        eos_token_id=g["Vocab"] - 1,
-        decoder_start_token_id=PREFIX[entry.name][0],
+        pad_token_id=last,
+        bos_token_id=last,
+        eos_token_id=last,
+        decoder_start_token_id=last,
         begin_suppress_tokens=None,
     )
     model = WhisperForConditionalGeneration(config).eval()

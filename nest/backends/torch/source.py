@@ -111,12 +111,10 @@ def _head(flat: str) -> list[str]:
     """The first line of a function, its arguments on a line of their own where they are long."""
     if len(flat) <= _WIDTH - 4:
         return [flat]
-    opening, arguments, closing = (
-        flat.partition("(")[0],
-        flat[flat.index("(") + 1 : flat.rindex(")")],
-        flat[flat.rindex(")") :],
-    )
-    return [f"{opening}(", *("    " + line for line in textwrap.wrap(arguments, _WIDTH - 8)), closing]
+    opening, _, rest = flat.partition("(")
+    arguments, _, closing = rest.rpartition(")")
+    lines = textwrap.wrap(arguments, _WIDTH - 8)
+    return [f"{opening}(", *("    " + line for line in lines), f"){closing}"]
 
 
 def _annotation(block: BlockDef, generic: str) -> str:
@@ -212,9 +210,9 @@ def _new_state(block: BlockDef) -> tuple[list[str], dict[str, None]]:
         elif isinstance(use, BlockUse) and use.block.has_state:
             kwargs[name] = Raw(f"self.{name}.{call}")
     made = Call(Name("SimpleNamespace"), [], kwargs).lines(_WIDTH - 16)
-    head = "def new_state(self, Batch: int, Capacity: int, dtype: torch.dtype, device: torch.device) -> SimpleNamespace:"
+    arguments = "self, Batch: int, Capacity: int, dtype: torch.dtype, device: torch.device"
     return [
-        *_head(head),
+        *_head(f"def new_state({arguments}) -> SimpleNamespace:"),
         '    """The states of a session, all zero."""',
         f"    return {made[0]}",
         *("    " + line for line in made[1:]),
