@@ -1,0 +1,200 @@
+"""Building an ONNX graph: nodes made once for each distinct computation, constants, parameters, inputs, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from nest.backends.onnx.dtypes import ONNX, numpy_dtype
+from nest.ir.dim import Dim
+
+__all__ = ["OPSET", "Graph", "Tensor", "Type"]
+
+OPSET = 24
+"""Attention with `nonpad_kv_seqlen`, TensorScatter, RotaryEmbedding and RMSNormalization are in it."""
+
+IR_VERSION = 12
+
+
+@dataclass(frozen=True)
+class Type:
+    """A shape in the entry's symbols, and an element type."""
+
+    shape: tuple[Dim, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Tensor(Type):
+    """A value of the graph with its type."""
+
+    value: ir.Value
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+
+Operand = Tensor | ir.Value | None
+
+
+class Graph:
+    """A graph under construction.
+
+    An op applied twice to the same values with the same attributes is one node: masks, positions and sizes that
+    every layer computes again are computed once.
+
+    Args:
+        parameter: gives the stored tensor of a parameter, by definition path.
+    """
+
+    def __init__(self, parameter: Callable[[str], ir.ExternalTensor]) -> None:
+        self._parameter = parameter
+        self._nodes: list[ir.Node] = []
+        self._inputs: list[ir.Value] = []
+        self._outputs: list[ir.Value] = []
+        self._initializers: dict[str, ir.Value] = {}
+        self._known: dict[tuple[Any, ...], tuple[ir.Value, ...]] = {}
+        self._names: set[str] = set()
+        self.scope = ""
+
+    # -- nodes ---------------------------------------------------------------------------------------------
+
+    def op(self, op_type: str, *inputs: Operand, **attributes: Any) -> ir.Value:
+        """The result of an op with one."""
+        return self.ops(op_type, 1, *inputs, **attributes)[0]
+
+    def ops(self, op_type: str, count: int, *inputs: Operand, **attributes: Any) -> tuple[ir.Value, ...]:
+        """The `count` results of an op; attributes that are None are left out."""
+        values = [x.value if isinstance(x, Tensor) else x for x in inputs]
+        while values and values[-1] is None:
+            values.pop()
+        given = {n: _plain(v) for n, v in attributes.items() if v is not None}
+        key = (op_type, tuple(map(id, values)), tuple(sorted(given.items())))
+        known = self._known.get(key)
+        if known is None:
+            name = self.fresh(f"{self.scope}/{op_type}" if self.scope else op_type)
+            node = ir.node(op_type, values, given, num_outputs=count, name=name)
+            for position, output in enumerate(node.outputs):
+                output.name = name if count == 1 else f"{name}.{position}"
+            self._nodes.append(node)
+            known = self._known[key] = tuple(node.outputs)
+        return known
+
+    def cast(self, x: Operand, dtype: str) -> ir.Value:
+        """A value in another element type; a `Tensor` that has it already is taken as it is."""
+        if isinstance(x, Tensor) and x.dtype == dtype:
+            return x.value
+        return self.op("Cast", x, to=int(ONNX[dtype]))
+
+    # -- what nodes compute from -----------------------------------------------------------------------------
+
+    def constant(self, values: Any, dtype: str) -> ir.Value:
+        """A small tensor of numbers, stored in the graph."""
+        array = np.asarray(values, numpy_dtype(dtype))
+        key = ("constant", dtype, array.shape, array.tobytes())
+        known = self._known.get(key)
+        if known is None:
+            name = self.fresh("constant")
+            tensor = ir.tensor(array, ONNX[dtype], name)
+            known = self._known[key] = (self._initializer(name, tensor),)
+        return known[0]
+
+    def integers(self, *values: int) -> ir.Value:
+        """Int64 [n], the form in which ONNX takes sizes and axes."""
+        return self.constant(values, "i64")
+
+    def parameter(self, path: str) -> ir.Value:
+        """The parameter at a definition path, stored outside the graph."""
+        key = ("parameter", path)
+        known = self._known.get(key)
+        if known is None:
+            name = self.fresh(path)
+            stored = self._parameter(path)
+            stored.name = name
+            known = self._known[key] = (self._initializer(name, stored),)
+        return known[0]
+
+    def _initializer(self, name: str, tensor: ir.TensorProtocol) -> ir.Value:
+        value = ir.val(name, tensor.dtype, tensor.shape.numpy(), const_value=tensor)
+        self._initializers[name] = value
+        return value
+
+    def input(self, name: str, type_: Type) -> Tensor:
+        """Add an input; its axes are named as the entry's signature spells them."""
+        value = ir.val(self.fresh(name), ONNX[type_.dtype], _axes(type_))
+        self._inputs.append(value)
+        return Tensor(type_.shape, type_.dtype, value)
+
+    def output(self, name: str, x: Tensor) -> ir.Value:
+        """Add an output, of its own even where its value is also an input, another output or stored."""
+        value = x.value
+        if value.producer() is None or value in self._outputs:
+            # Not through `op`: two outputs of one value would share the node.
+            node = ir.node("Identity", [value], name=self.fresh(f"{name}/Identity"))
+            self._nodes.append(node)
+            value = node.outputs[0]
+        value.name = self.fresh(name)
+        value.type = ir.TensorType(ONNX[x.dtype])
+        value.shape = ir.Shape(_axes(x))
+        self._outputs.append(value)
+        return value
+
+    def fresh(self, name: str) -> str:
+        """A name that nothing else in the graph has."""
+        chosen, count = name, 1
+        while chosen in self._names:
+            count += 1
+            chosen = f"{name}_{count}"
+        self._names.add(chosen)
+        return chosen
+
+    # -- the whole ---------------------------------------------------------------------------------------------
+
+    def consumers(self, value: ir.Value) -> list[tuple[ir.Node, int]]:
+        """The nodes that read a value, and as which input."""
+        return [(use.node, use.idx) for use in value.uses()]
+
+    def model(self, name: str, doc: str | None) -> ir.Model:
+        """The finished model, without nodes that no output needs."""
+        needed = _needed(self._outputs)
+        nodes = [n for n in self._nodes if id(n) in needed]
+        read = {id(v) for n in nodes for v in n.inputs}
+        graph = ir.Graph(
+            self._inputs,
+            self._outputs,
+            nodes=nodes,
+            initializers=[v for v in self._initializers.values() if id(v) in read],
+            opset_imports={"": OPSET},
+            name=name,
+            doc_string=doc,
+        )
+        return ir.Model(graph, ir_version=IR_VERSION, producer_name="nest")
+
+
+def _plain(value: Any) -> Any:
+    """An attribute as what onnx-ir takes and a dict can be keyed by."""
+    if isinstance(value, bool):
+        return int(value)
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+def _axes(type_: Type) -> list[int | str]:
+    """Axes for people and for the runtime: sizes where they are known, else the dim's text."""
+    return [d.value if d.value is not None else str(d) for d in type_.shape]
+
+
+def _needed(outputs: Sequence[ir.Value]) -> set[int]:
+    found: set[int] = set()
+    waiting = [v.producer() for v in outputs]
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in found:
+            continue
+        found.add(id(node))
+        waiting += [v.producer() for v in node.inputs if v is not None]
+    return found

@@ -1,0 +1,124 @@
+"""What `nest.load` returns on the ONNX backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy.typing as npt
+import onnx_ir as ir
+
+from nest.backends.onnx.options import Options, Provider
+from nest.backends.onnx.runtime import Runtime
+from nest.backends.onnx.session import OnnxSession, call_stateless
+from nest.backends.onnx.weights import WeightFiles
+from nest.backends.session import default_session, session_symbols
+from nest.errors import CallError
+from nest.ir.inventory import parameters
+from nest.ir.program import Program
+
+__all__ = ["OnnxModel", "build"]
+
+
+class OnnxModel:
+    """A loaded model: ONNX graphs over weights that are stored once, and lazily made sessions of ONNX Runtime.
+
+    Entries are methods, which take and give numpy arrays; the ones with states use a default session, one caller at a
+    time.
+
+    Attributes:
+        program: the typed program of the definition.
+        entry: the zoo entry that the model was loaded from, or None.
+        notes: where the weights came from, where that is not the publisher.
+    """
+
+    def __init__(
+        self, runtime: Runtime, *, entry: Any = None, session: Mapping[str, int], notes: Sequence[str] = ()
+    ) -> None:
+        self.runtime = runtime
+        self.program = runtime.program
+        self.entry = entry
+        self.notes = tuple(notes)
+        self._session_defaults = dict(session)
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The execution providers that the model runs on, in order of preference."""
+        return tuple(name for name, _ in self.runtime.options.providers)
+
+    @property
+    def threads(self) -> int:
+        """How many threads one call uses."""
+        return self.runtime.options.threads
+
+    def graph(self, name: str) -> ir.Model:
+        """An entry's ONNX model; its weights are external data."""
+        return self.runtime.entry(name).graph.model
+
+    def new_session(self, **symbols: int) -> OnnxSession:
+        """States of their own over these weights.
+
+        Args:
+            **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
+        """
+        given = {**self._session_defaults, **symbols}
+        return OnnxSession(self.runtime, session_symbols(self.program, given))
+
+    def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
+        """Run an entry by name, with its arguments in order."""
+        return self._call(name, inputs, {})
+
+    def _call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        function = self.program.entries.get(name)
+        if function is None or not function.uses_state:
+            return call_stateless(self.runtime.entry(name), args, kwargs)
+        default = default_session(self, self.new_session)
+        with default.lock:
+            session = cast(OnnxSession, default.session)
+            try:
+                return session.call(name, args, kwargs)
+            except CallError as error:
+                if session.failure is None:
+                    raise
+                # A caller takes a new session for a broken one; of the default one nobody can.
+                default.session = self.new_session()
+                raise CallError(f"{error} The model's default session has been emptied.") from error
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "program" or name not in self.program.entries:
+            raise AttributeError(f"OnnxModel has no attribute '{name}'")
+        return lambda *args, **kwargs: self._call(name, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<OnnxModel {self.program.name} ({', '.join(self.providers)})>"
+
+
+def build(
+    program: Program,
+    params: Mapping[str, npt.NDArray[Any]],
+    *,
+    entry: Any = None,
+    session: Mapping[str, int] | None = None,
+    notes: Sequence[str] = (),
+    recipe: Any = None,
+    providers: Sequence[Provider] | None = None,
+    threads: int | None = None,
+    session_options: Mapping[str, Any] | None = None,
+) -> OnnxModel:
+    """The model of a program over these parameters.
+
+    Args:
+        params: definition path -> array; mapped checkpoints are read where they are, other arrays are written once to
+            a temporary file.
+        session: `Batch` and `Capacity` of the default session.
+        recipe: how the model is loaded again; unused, as models of this backend are not pickled.
+        providers, threads, session_options: see `nest.backends.onnx.options.Options`.
+
+    Raises:
+        CallError: a provider that cannot be used, or an option that there is not.
+    """
+    weights = WeightFiles(parameters(program), params)
+    options = Options(
+        providers=providers, threads=threads, session_options=session_options, folder=weights.root
+    )
+    return OnnxModel(Runtime(program, weights, options), entry=entry, session=session or {}, notes=notes)

@@ -1,0 +1,122 @@
+"""States in a graph: what an entry reads comes in, what it writes goes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from nest.backends.onnx.dims import Dims
+from nest.backends.onnx.graph import Graph, Tensor, Type
+from nest.ir.dim import Dim
+
+__all__ = ["StatePort", "StateValues"]
+
+
+@dataclass(frozen=True)
+class StatePort:
+    """How a graph exchanges one state with its session.
+
+    Attributes:
+        path: the state's definition path.
+        input: the graph's input, or None where the entry does not read what was there.
+        output: the graph's output, or None where the entry does not write.
+        in_place: the output may be the input's own memory: nothing reads the old content once it is written.
+    """
+
+    path: str
+    input: str | None
+    output: str | None
+    in_place: bool
+
+
+@dataclass
+class _State:
+    type: Type
+    input: Tensor | None = None
+    current: Tensor | None = None
+    written: bool = False
+
+
+class StateValues:
+    """The states of one graph while it is built.
+
+    Args:
+        types: every state of the program, by definition path, in the session's symbols.
+    """
+
+    def __init__(self, graph: Graph, dims: Dims, types: dict[str, Type]) -> None:
+        self.graph = graph
+        self.dims = dims
+        self._states = {path: _State(type_) for path, type_ in types.items()}
+
+    def read(self, path: str) -> Tensor:
+        state = self._states[path]
+        if state.current is None:
+            state.input = state.current = self.graph.input(f"past.{path}", state.type)
+            self.dims.bind(state.input)
+        return state.current
+
+    def assign(self, path: str, value: Tensor) -> None:
+        state = self._states[path]
+        state.current, state.written = value, True
+
+    def update(self, path: str, value: Tensor, pos: Tensor | int, *, axis: int, batch_axis: int) -> Tensor:
+        """Write `value` at slots pos, pos+1, ... of each row; the whole state."""
+        past = self.read(path)
+        written = self._scattered(past, value, pos, axis, batch_axis)
+        self.assign(path, Tensor(past.shape, past.dtype, written))
+        return self.read(path)
+
+    def _scattered(
+        self, past: Tensor, value: Tensor, pos: Tensor | int, axis: int, batch_axis: int
+    ) -> ir.Value:
+        graph = self.graph
+        if batch_axis == 0:
+            return graph.op("TensorScatter", past, value, self._starts(past, pos), axis=axis)
+        # TensorScatter takes rows from axis 0 alone.
+        slots = graph.op("Range", *(self._number(n) for n in (0, value.shape[axis], 1)))
+        if isinstance(pos, int):
+            places = graph.op("Add", slots, graph.integers(pos))
+            order = [a for a in range(past.rank) if a != axis]
+        else:
+            rows = graph.op("Unsqueeze", graph.cast(pos, "i64"), graph.integers(1))
+            places = graph.op("Add", rows, slots)
+            if batch_axis > axis:
+                places = graph.op("Transpose", places, perm=(1, 0))
+            order = [a for a in range(past.rank) if a not in (axis, batch_axis)]
+        spread = graph.op("Unsqueeze", places, graph.integers(*order)) if order else places
+        indices = graph.op("Expand", spread, self.dims.shape(value.shape))
+        return graph.op("ScatterElements", past, indices, value, axis=axis)
+
+    def _number(self, size: int | Dim) -> ir.Value:
+        return self.dims.scalar(Dim.of(size), "i64")
+
+    def _starts(self, past: Tensor, pos: Tensor | int) -> ir.Value | None:
+        """The first slot of each row, Int64 [Batch]; left out, it is 0."""
+        if isinstance(pos, Tensor):
+            return self.graph.cast(pos, "i64")
+        if pos == 0:
+            return None
+        return self.graph.op("Expand", self.graph.integers(pos), self.dims.size(past.shape[0]))
+
+    def ports(self) -> tuple[StatePort, ...]:
+        """Make the outputs; what the session needs to know, of the states that the entry uses."""
+        return tuple(self._port(p, s) for p, s in self._states.items() if s.current is not None)
+
+    def _port(self, path: str, state: _State) -> StatePort:
+        output = self._output(path, state)
+        name = None if state.input is None else state.input.value.name
+        return StatePort(path, name, output, state.written and self._safe_in_place(state))
+
+    def _output(self, path: str, state: _State) -> str | None:
+        if not state.written or state.current is None:
+            return None
+        return self.graph.output(f"present.{path}", state.current).name
+
+    def _safe_in_place(self, state: _State) -> bool:
+        """The runtime orders nodes by what they need, so that an old state must have no reader but its update."""
+        if state.input is None:
+            return True
+        uses = [(node.op_type, index) for node, index in self.graph.consumers(state.input.value)]
+        return [use for use in uses if use != ("Shape", 0)] == [("TensorScatter", 0)]

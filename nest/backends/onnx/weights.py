@@ -1,0 +1,106 @@
+"""Where the runtime reads a model's weights: files that it maps, so that all graphs share one copy."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from nest.backends.onnx.dtypes import ONNX, numpy_dtype
+from nest.ir.types import ParamSpec
+
+__all__ = ["WeightFiles"]
+
+Array = npt.NDArray[Any]
+
+_ALIGNMENT = 64
+_CHUNK = 1 << 22  # elements converted at a time
+
+
+@dataclass(frozen=True)
+class _Place:
+    file: Path
+    offset: int
+    length: int
+
+
+class WeightFiles:
+    """Parameters as extents of files.
+
+    An array that is an unchanged piece of a mapped checkpoint stays where it is. The others (cast, concatenated,
+    random) are written once, to a temporary file that lives as long as this object.
+
+    Args:
+        specs: every parameter, by definition path.
+        params: their arrays, in any float width.
+    """
+
+    def __init__(self, specs: Mapping[str, ParamSpec], params: Mapping[str, Array]) -> None:
+        self._specs = dict(specs)
+        self._folder = Path(tempfile.mkdtemp(prefix="nest-onnx-")).resolve()
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self.root = Path(self._folder.anchor)
+        """What locations of external data are relative to: with it, a graph refers to files wherever they are."""
+        self._places = self._stored(params)
+
+    def _stored(self, params: Mapping[str, Array]) -> dict[str, _Place]:
+        places: dict[str, _Place] = {}
+        written: dict[tuple[int, tuple[int, ...], str], _Place] = {}
+        spill = self._folder / "weights.bin"
+        with spill.open("wb") as file:
+            for path, spec in self._specs.items():
+                array, dtype = params[path], numpy_dtype(spec.dtype)
+                place = _mapped(array, dtype)
+                if place is None or place.file.anchor != self._folder.anchor:
+                    # Two paths over one array are stored once.
+                    key = (array.ctypes.data, array.strides, spec.dtype)
+                    place = written.get(key) or _append(file, spill, array, dtype)
+                    written[key] = place
+                places[path] = place
+        return places
+
+    def tensor(self, path: str) -> ir.ExternalTensor:
+        """A parameter as an initializer that refers to its file."""
+        spec, place = self._specs[path], self._places[path]
+        return ir.ExternalTensor(
+            place.file.relative_to(self.root).as_posix(),
+            place.offset,
+            place.length,
+            ONNX[spec.dtype],
+            shape=ir.Shape(spec.shape),
+            name=path,
+            base_dir=self.root,
+        )
+
+
+def _append(file: BinaryIO, path: Path, array: Array, dtype: np.dtype[Any]) -> _Place:
+    """Write an array at the end of a file, in another type where it has one."""
+    file.write(b"\0" * (-file.tell() % _ALIGNMENT))
+    start = file.tell()
+    flat = array.reshape(-1)
+    for first in range(0, flat.size, _CHUNK):
+        file.write(np.ascontiguousarray(flat[first : first + _CHUNK], dtype).view(np.uint8).data)
+    return _Place(path, start, file.tell() - start)
+
+
+def _mapped(array: Array, dtype: np.dtype[Any]) -> _Place | None:
+    """The file and offset of an array that is a contiguous piece of a mapped file, in its own type."""
+    if array.dtype != dtype or not array.flags.c_contiguous or array.size == 0:
+        return None
+    owner: Any = array
+    while owner is not None and not hasattr(owner, "path"):
+        owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
+    if owner is None:
+        return None
+    start = np.frombuffer(owner, np.uint8).ctypes.data
+    length = math.prod(array.shape) * dtype.itemsize
+    return _Place(Path(owner.path).resolve(), array.ctypes.data - start, length)

@@ -1,0 +1,51 @@
+"""Every op on ONNX Runtime against the oracle, with all of the runtime's optimizations and with none."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from nest.backends.onnx.rules import RULES
+from nest.layers import ops
+
+_SPEC = importlib.util.spec_from_file_location("op_cases", Path(__file__).parents[1] / "op_cases.py")
+assert _SPEC is not None and _SPEC.loader is not None  # noqa: PT018
+op_cases: Any = importlib.util.module_from_spec(_SPEC)
+sys.modules["op_cases"] = op_cases
+_SPEC.loader.exec_module(op_cases)
+
+COMPOSED = {"stack"}
+LATER = {"while_loop"}
+CASES = [c for c in op_cases.CASES if c.name != "Loops"]
+
+
+def test_every_op_has_a_rule_and_every_rule_an_op() -> None:
+    assert set(ops.__all__) - COMPOSED - LATER == set(RULES)
+
+
+@pytest.mark.parametrize("level", ["none", "all"])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_an_op_agrees_with_the_oracle(case: Any, level: str, pair: Callable[..., Any]) -> None:
+    model, oracle = pair(case.root, session_options={"graph_optimization_level": level}, **case.generics)
+    for seed in range(3):
+        inputs = case.inputs(np.random.default_rng(seed))
+        results, exact = model.go(*inputs), oracle.go(*inputs)
+        assert len(results) == len(exact)
+        for position, (got, want) in enumerate(zip(results, exact, strict=True)):
+            assert got.shape == want.shape, position
+            assert got.dtype == np.dtype({"f": "f4", "i": "i4", "b": "?"}[want.dtype.kind]), position
+            np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-5, err_msg=f"result {position}")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_checker_accepts_every_graph(case: Any, pair: Callable[..., Any]) -> None:
+    model, _ = pair(case.root, **case.generics)
+    onnx.checker.check_model(ir.to_proto(model.graph("go")), full_check=True)
