@@ -13,11 +13,12 @@ from nest.errors import CallError, DefinitionError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
 from nest.layers import Block, elaborate
+from nest.loops import loops_for
 from nest.registry import Entry, find
 
 __all__ = ["BACKENDS", "load", "program_of"]
 
-BACKENDS = ("torch", "reference")
+BACKENDS = ("torch", "jax", "nnx", "reference")
 _SESSION = ("Batch", "Capacity")
 
 Pinned = Literal["pinned"]
@@ -68,7 +69,7 @@ def load(
     session = {n: generics.pop(n) for n in _SESSION if n in generics}
     if entry is not None:
         session = {n: v for n, v in entry.generics.items() if n in _SESSION} | session
-    program = _program(name if entry is None else entry, entry, dtype, generics, trust_source)
+    program = _program(name if entry is None else entry, entry, dtype, generics, trust_source, loops=True)
     fetching = {
         "local_files_only": local_files_only,
         "token": token,
@@ -101,7 +102,13 @@ def _entry(name: str | os.PathLike[str] | Entry | type[Block]) -> Entry | None:
 
 
 def _program(
-    name: Any, entry: Entry | None, dtype: str | None, generics: dict[str, Any], trust_source: bool | None
+    name: Any,
+    entry: Entry | None,
+    dtype: str | None,
+    generics: dict[str, Any],
+    trust_source: bool | None,
+    *,
+    loops: bool = False,
 ) -> Program:
     given = dict(generics)
     if dtype is not None:
@@ -112,13 +119,15 @@ def _program(
         root = cast(type[Block], name)
         if "T" in root._fields().kinds:
             given.setdefault("T", "f32")
-        return elaborate(root, **given)
+        return elaborate(root, loops=loops_for(root) if loops else None, **given)
     root = cast(type[Block], entry.definition(trust_source=trust_source))
     own: dict[str, Any] = {n: v for n, v in entry.generics.items() if n not in _SESSION}
     heads = entry.manifest.generation.alignment_heads if entry.manifest.generation else None
     if heads and "alignment_heads" in root._fields().kinds and not _resized(given, own):
         own["alignment_heads"] = tuple(tuple(pair) for pair in heads)
-    return elaborate(root, name=entry.name, **{**own, **given})
+    return elaborate(
+        root, name=entry.name, loops=loops_for(root) if loops else None, **{**own, **given}
+    )
 
 
 def _resized(given: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
@@ -137,7 +146,7 @@ def _again(
     from nest.backends.torch.module import skeleton
 
     entry = find(directory)
-    program = _program(entry, entry, None, generics, trust_source)
+    program = _program(entry, entry, None, generics, trust_source, loops=True)
     return skeleton(
         program, entry=entry, session=session, recipe=(_again, (directory, generics, session, trust_source))
     )
@@ -148,7 +157,7 @@ def _backend(name: str) -> Callable[..., Any]:
         raise CallError(
             f"There is no backend '{name}'; nest has {', '.join(BACKENDS)}.{did_you_mean(name, BACKENDS)}"
         )
-    return _torch if name == "torch" else _reference
+    return {"torch": _torch, "jax": _jax, "nnx": _nnx, "reference": _reference}[name]
 
 
 def _torch(
@@ -162,6 +171,31 @@ def _torch(
     from nest.backends.torch.module import build
 
     return build(program, params, device=device or "cpu", **info)
+
+
+def _jax(
+    program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any
+) -> Any:
+    _refuse_precision(precision)
+    need("jax", extra="jax", purpose="load a model on the jax backend")
+    from nest.backends.jax.model import build
+
+    return build(program, params, device=device, **info)
+
+
+def _nnx(
+    program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any
+) -> Any:
+    _refuse_precision(precision)
+    need("flax", extra="jax", purpose="load a model on the nnx backend")
+    from nest.backends.jax.nnx.model import build
+
+    return build(program, params, device=device, **info)
+
+
+def _refuse_precision(precision: str | None) -> None:
+    if precision not in (None, "f32"):
+        raise CallError("precision= belongs to the reference backend; dtype= chooses the element type of others.")
 
 
 def _reference(

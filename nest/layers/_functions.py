@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from types import CodeType
 from typing import Any
@@ -25,7 +26,9 @@ __all__ = ["Ranks", "function_of", "ranks_of"]
 Ranks = tuple[tuple[str, int], ...]
 
 
-def function_of(block: Block, name: str, ranks: Ranks = (), place: Path = ()) -> Function:
+def function_of(
+    block: Block, name: str, ranks: Ranks = (), place: Path = (), method: Callable[..., Any] | None = None
+) -> Function:
     """The traced method `name` of `block`, where each `*S` of its annotations stands for `ranks` axes.
 
     Raises:
@@ -38,7 +41,7 @@ def function_of(block: Block, name: str, ranks: Ranks = (), place: Path = ()) ->
         if not known.results:
             raise fail(f"{definition.name}.{name} calls itself; a program has no recursion.")
         return known
-    method = getattr(type(block), name)
+    method = method or getattr(type(block), name)
     types = method_types(method)
     where = f"{_short(method.__code__)}, {type(block).__name__}.{name}"
     signature, origins = _signature(block, _spread(types, dict(ranks)), where)

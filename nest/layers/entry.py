@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from nest._suggest import aside
@@ -25,12 +25,19 @@ def entry(method: F) -> F:
     return method
 
 
-def elaborate(root: type[Block], *, name: str | None = None, **generics: Any) -> Program:
+def elaborate(
+    root: type[Block],
+    *,
+    name: str | None = None,
+    loops: Mapping[str, Callable[..., Any]] | None = None,
+    **generics: Any,
+) -> Program:
     """Build a definition with its generics bound, and trace every entry.
 
     Args:
         root: the root block's class.
         name: what the program is called; the class's name if not given.
+        loops: functions `(root, *tensors)`, annotated like methods, that become entries too.
         **generics: values for the root's generics and static fields; `T` is a dtype name such as `"f32"`.
 
     Raises:
@@ -50,6 +57,8 @@ def elaborate(root: type[Block], *, name: str | None = None, **generics: Any) ->
     try:
         block = root(**generics)
         functions = {n: function_of(block, n) for n in names}
+        for added, loop in (loops or {}).items():
+            functions[added] = function_of(block, added, method=loop)
         return Program(name or root.__name__, definition_of(block), functions, tuple(block._rules))
     except DefinitionError as error:
         raise located(error) from error.__cause__

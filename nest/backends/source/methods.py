@@ -236,7 +236,11 @@ class MethodWriter:
 
     def _while(self, node: Node) -> list[str]:
         cond, body = node.attrs["cond"], node.attrs["body"]
-        names = [self._named(v, node) for v in node.outputs]
+        # A carry that the author does not name is called as the body calls it.
+        names = [
+            self.names.of.get(id(v)) or self.names.temporary(v, str(a.name))
+            for v, a in zip(node.outputs, body.arguments, strict=True)
+        ]
         if (own := self.dialect.while_loop(self, node, names)) is not None:
             return own
         state = [Name("state")] if cond.uses_state else []

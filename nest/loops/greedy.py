@@ -1,0 +1,85 @@
+"""Greedy decoding over cached entries as one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nest.layers.annotations import Float32, Int32
+from nest.layers.block import Capacity
+from nest.layers.ops import any as any_
+from nest.layers.ops import argmax, cast, full, scatter_set, where, while_loop
+from nest.layers.tensor import Tensor
+
+__all__ = ["greedy"]
+
+# Longer than any context; what stops a loop is the length of `out`.
+_MOST = 1 << 20
+
+
+def greedy(
+    model: Any,
+    tokens: Int32[Tensor, "Batch S"],
+    lengths: Int32[Tensor, "Batch"],
+    out: Int32[Tensor, "Batch N"],
+    bias: Float32[Tensor, "Vocab"],
+    first_bias: Float32[Tensor, "Vocab"],
+    end: Int32[Tensor, ""],
+) -> tuple[Int32[Tensor, "Batch N"], Int32[Tensor, "Batch"]]:
+    """Put a prompt into the caches and decode up to N tokens a row, each the largest of logits + bias.
+
+    Args:
+        tokens: prompts, packed to the left. lengths: of each row.
+        out: where the ids go; only its length matters.
+        bias: added to the logits of every token: -inf suppresses an id. first_bias: added for the first one too.
+        end: the id that ends a row. A row that has ended is given `end` from there on.
+
+    Returns:
+        The ids, and how many of each row come before its end.
+    """
+    B, S = tokens.shape
+    N = out.shape[1]
+    model.require(S + N - 1 <= Capacity)
+    first = argmax(cast(model.prefill(tokens, lengths), "f32") + bias + first_bias)
+    done = first == end
+    count = cast(~done, "i32")
+    column = full((B, 1), 0, "i32")
+    out = scatter_set(out, column, first.reshape(B, 1), axis=1)
+    carry = [full((), 1, "i32"), first, lengths, done, count, out, bias, end]
+    _, _, _, _, count, out, _, _ = while_loop(model, _unfinished, _next, carry, max_trips=_MOST)
+    return out, count
+
+
+def _unfinished(
+    model: Any,
+    n: Tensor,
+    token: Tensor,
+    pos: Tensor,
+    done: Tensor,
+    count: Tensor,
+    out: Tensor,
+    bias: Tensor,
+    end: Tensor,
+) -> Tensor:
+    """Whether there is room, and a row that has not ended."""
+    return (n < out.shape[1]) & any_(~done, 0)
+
+
+def _next(
+    model: Any,
+    n: Tensor,
+    token: Tensor,
+    pos: Tensor,
+    done: Tensor,
+    count: Tensor,
+    out: Tensor,
+    bias: Tensor,
+    end: Tensor,
+) -> tuple[Tensor, ...]:
+    """One more token of each row."""
+    B = token.shape[0]
+    logits = model.step(token.reshape(B, 1), pos)
+    chosen = where(done, end, argmax(cast(logits, "f32") + bias))
+    done = done | (chosen == end)
+    column = full((B, 1), 0, "i32") + n
+    out = scatter_set(out, column, chosen.reshape(B, 1), axis=1)
+    return n + 1, chosen, pos + 1, done, count + cast(~done, "i32"), out, bias, end
