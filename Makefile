@@ -17,7 +17,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 PACKAGE := pyproject.toml constraints.txt hatch_build.py nest/_command.py
 
-.PHONY: help run test lint docs clean
+.PHONY: help run test lint lint-code lint-format lint-types docs clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -29,9 +29,15 @@ run: $(VENV)/.run
 test: $(VENV)/.test
 	NEST_TEST_REFERENCE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/.test
+lint: lint-code lint-format lint-types
+
+lint-code: $(VENV)/.test
 	$(BIN)/ruff check .
+
+lint-format: $(VENV)/.test
 	$(BIN)/ruff format --check .
+
+lint-types: $(VENV)/.test
 	$(BIN)/mypy --strict -p nest
 
 docs: $(VENV)/.docs

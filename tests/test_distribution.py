@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from email.parser import Parser
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -147,11 +148,14 @@ def test_a_package_that_took_the_folder_over_is_named_and_not_run(site: Path, ne
     )
 
 
-def test_a_folder_without_a_package_is_not_ours_either(site: Path, tmp_path: Path, nest_command: Run) -> None:
-    (site / "nest" / "__init__.py").unlink()
-    outcome = nest_command("list", path=[site])
-    assert (outcome.returncode, outcome.stdout) == (1, "")
-    assert f"Python finds {site / 'nest'}. " in outcome.stderr
+def test_a_folder_without_a_package_is_not_ours_either(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ModuleSpec("nest", None, is_package=True)
+    folder.submodule_search_locations = ["/elsewhere/nest"]
+    monkeypatch.setattr(_command, "find_spec", lambda name: folder)
+    assert _command.main() == 1
+    assert "in the place of nest-zoo's: Python finds /elsewhere/nest" in capsys.readouterr().err
 
 
 def test_overlapping_reads_each_kind_of_record(tmp_path: Path) -> None:
