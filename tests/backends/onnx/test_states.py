@@ -1,4 +1,4 @@
-"""States: written where they lie where that is right, in a second memory where it is not, and never half-written unsaid."""
+"""States: written where they lie, or in a second memory where that would be wrong; a failed write is no secret."""
 
 from __future__ import annotations
 
