@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -18,7 +18,7 @@ from nest.registry import Entry, find
 
 __all__ = ["BACKENDS", "load", "program_of"]
 
-BACKENDS = ("torch", "jax", "nnx", "reference")
+BACKENDS = ("torch", "jax", "nnx", "onnx", "reference")
 _SESSION = ("Batch", "Capacity")
 
 Pinned = Literal["pinned"]
@@ -33,6 +33,9 @@ def load(
     dtype: str | None = None,
     device: str | None = None,
     precision: str | None = None,
+    providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+    threads: int | None = None,
+    session_options: Mapping[str, Any] | None = None,
     trust_source: bool | None = None,
     local_files_only: bool = False,
     token: str | None = None,
@@ -51,6 +54,10 @@ def load(
         dtype: the generic `T`: `"f32"`, `"f16"`, `"bf16"`.
         device: of torch, such as `"cuda"`; the CPU if left out.
         precision: of the reference backend, `"f32"` or `"f64"`.
+        providers: of the onnx backend, execution providers of ONNX Runtime by name, or pairs of a name and its
+            options, in order of preference; the CPU if left out.
+        threads: of the onnx backend, for one call; as many as the process may use if left out.
+        session_options: of the onnx backend, attributes and configuration entries of ONNX Runtime's sessions.
         trust_source: run the definition of an entry outside the installed zoo.
         local_files_only: use files that are here already, without any network.
         token: for gated repositories of the Hub.
@@ -66,6 +73,8 @@ def load(
     make = _backend(backend or "torch")
     entry = _entry(name)
     options: dict[str, Any] = {"device": device, "precision": precision}
+    runtime = {"providers": providers, "threads": threads, "session_options": session_options}
+    options |= _runtime_options(backend, {n: v for n, v in runtime.items() if v is not None})
     session = {n: generics.pop(n) for n in _SESSION if n in generics}
     if entry is not None:
         session = {n: v for n, v in entry.generics.items() if n in _SESSION} | session
@@ -157,7 +166,7 @@ def _backend(name: str) -> Callable[..., Any]:
         raise CallError(
             f"There is no backend '{name}'; nest has {', '.join(BACKENDS)}.{did_you_mean(name, BACKENDS)}"
         )
-    return {"torch": _torch, "jax": _jax, "nnx": _nnx, "reference": _reference}[name]
+    return {"torch": _torch, "jax": _jax, "nnx": _nnx, "onnx": _onnx, "reference": _reference}[name]
 
 
 def _torch(
@@ -191,6 +200,25 @@ def _nnx(
     from nest.backends.jax.nnx.model import build
 
     return build(program, params, device=device, **info)
+
+
+def _onnx(
+    program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any
+) -> Any:
+    _refuse_precision(precision)
+    if device not in (None, "cpu"):
+        raise CallError(f"On the onnx backend, providers= chooses the device; device='{device}' was given.")
+    need("onnxruntime", extra="onnx", purpose="load a model on the onnx backend")
+    need("onnx_ir", extra="onnx", purpose="load a model on the onnx backend")
+    from nest.backends.onnx.model import build
+
+    return build(program, params, **info)
+
+
+def _runtime_options(backend: str | None, given: dict[str, Any]) -> dict[str, Any]:
+    if given and backend != "onnx":
+        raise CallError(f"{', '.join(f'{n}=' for n in given)} belongs to the onnx backend.")
+    return given
 
 
 def _refuse_precision(precision: str | None) -> None:
