@@ -1,4 +1,8 @@
-"""Greedy decoding over cached entries as one call."""
+"""Greedy decoding over cached entries as one call.
+
+A backend may run the body a few times more than the condition asks for, to look at it less often: a body that has
+nothing left to do changes no id and no count, and writes only slots that nothing reads again.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import Any
 from nest.layers.annotations import Float32, Int32
 from nest.layers.block import Capacity
 from nest.layers.ops import any as any_
-from nest.layers.ops import argmax, cast, full, scatter_set, where, while_loop
+from nest.layers.ops import argmax, cast, full, minimum, scatter_set, take_along, where, while_loop
 from nest.layers.tensor import Tensor
 
 __all__ = ["greedy"]
@@ -44,8 +48,9 @@ def greedy(
     count = cast(~done, "i32")
     column = full((B, 1), 0, "i32")
     out = scatter_set(out, column, first.reshape(B, 1), axis=1)
-    carry = [full((), 1, "i32"), first, lengths, done, count, out, bias, end]
-    _, _, _, _, count, out, _, _ = while_loop(model, _unfinished, _next, carry, max_trips=_MOST)
+    last = full((), S + N - 2, "i32")
+    carry = [full((), 1, "i32"), first, lengths, done, count, out, bias, end, last]
+    _, _, _, _, count, out, _, _, _ = while_loop(model, _unfinished, _next, carry, max_trips=_MOST)
     return out, count
 
 
@@ -59,6 +64,7 @@ def _unfinished(
     out: Tensor,
     bias: Tensor,
     end: Tensor,
+    last: Tensor,
 ) -> Tensor:
     """Whether there is room, and a row that has not ended."""
     return (n < out.shape[1]) & any_(~done, 0)
@@ -74,12 +80,15 @@ def _next(
     out: Tensor,
     bias: Tensor,
     end: Tensor,
+    last: Tensor,
 ) -> tuple[Tensor, ...]:
     """One more token of each row."""
-    B = token.shape[0]
+    B, N = out.shape
     logits = model.step(token.reshape(B, 1), pos)
+    done = done | (n >= N)
     chosen = where(done, end, argmax(cast(logits, "f32") + bias))
     done = done | (chosen == end)
-    column = full((B, 1), 0, "i32") + n
-    out = scatter_set(out, column, chosen.reshape(B, 1), axis=1)
-    return n + 1, chosen, pos + 1, done, count + cast(~done, "i32"), out, bias, end
+    column = full((B, 1), 0, "i32") + minimum(n, N - 1)
+    kept = where(n < N, chosen.reshape(B, 1), take_along(out, column, axis=1))
+    out = scatter_set(out, column, kept, axis=1)
+    return n + 1, chosen, minimum(pos + 1, last), done, count + cast(~done, "i32"), out, bias, end, last

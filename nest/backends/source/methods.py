@@ -243,23 +243,17 @@ class MethodWriter:
         ]
         if (own := self.dialect.while_loop(self, node, names)) is not None:
             return own
-        state = [Name("state")] if cond.uses_state else []
-        test = Call(Attr(Name("self"), self.method_name(cond)), [*map(Name, names), *state])
-        state = [Name("state")] if body.uses_state else []
-        step = Call(Attr(Name("self"), self.method_name(body)), [*map(Name, names), *state])
         target = ", ".join(names)
-        init = (
-            Listing([self.expr(x) for x in node.inputs], "()")
-            if len(names) > 1
-            else self.expr(node.inputs[0])
-        )
-        return [
-            *_assign(target, init, _WIDTH - 8),
-            f"for _ in range({node.attrs['max_trips']}):",
-            f"    if not {test.flat()}:",
-            "        break",
-            f"    {target} = {step.flat()}",
-        ]
+        carry = Listing([self.expr(x) for x in node.inputs], "()")
+        steps = [self._region(cond), self._region(body), carry, literal(node.attrs["max_trips"])]
+        if body.uses_state:
+            steps.append(Name("state"))
+        return _assign(target if len(names) > 1 else f"{target},", self.helper("repeat", *steps), _WIDTH - 8)
+
+    def _region(self, region: Function) -> Expr:
+        """The condition or body of a loop as a function of the carry alone."""
+        method = Attr(Name("self"), self.method_name(region))
+        return Raw(f"lambda *carry: {method.flat()}(*carry, state)") if region.uses_state else method
 
     def _loop(self, loop: Loop, width: int) -> list[str]:
         lines = []

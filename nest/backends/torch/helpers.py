@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import torch
 from torch import Tensor
 
@@ -106,6 +109,25 @@ def expert_linear(x: Tensor, weight: Tensor, experts: Tensor) -> Tensor:
     return torch.einsum("ni,noi->no", x, weight[experts.long()])
 
 
+def repeat(
+    condition: Callable[..., Tensor],
+    body: Callable[..., tuple[Tensor, ...]],
+    carry: tuple[Tensor, ...],
+    most: int,
+    state: SimpleNamespace | None = None,
+) -> tuple[Tensor, ...]:
+    """Repeat `body` on the carry while `condition` holds, at most `most` times."""
+    runner = getattr(state, "runner", None)
+    if runner is not None:
+        carry = runner(condition, body, carry, most)
+        most = 0
+    for _ in range(most):
+        if not condition(*carry):
+            break
+        carry = body(*carry)
+    return carry
+
+
 HELPERS = {
-    f.__name__: f for f in (update_cache, causal_mask, attention, rms_norm, rope, top_k, expert_linear)
+    f.__name__: f for f in (update_cache, causal_mask, attention, rms_norm, rope, top_k, expert_linear, repeat)
 }

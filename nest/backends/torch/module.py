@@ -15,9 +15,10 @@ from nest.backends.calls import EntryCall
 from nest.backends.generated import load_generated
 from nest.backends.session import BaseSession, default_session, session_symbols
 from nest.backends.torch.arrays import DTYPES, TorchArrays
+from nest.backends.torch.graphs import GraphRunner
 from nest.backends.torch.source import torch_module
 from nest.errors import CallError
-from nest.ir.program import Program
+from nest.ir.program import Function, Program
 
 __all__ = ["ModelInfo", "TorchModel", "TorchSession", "build"]
 
@@ -74,14 +75,15 @@ class TorchModel(nn.Module):
         first = next(self.parameters(), None)
         return torch.device("cpu") if first is None else first.device
 
-    def new_session(self, **symbols: int) -> TorchSession:
+    def new_session(self, *, graphs: bool = False, **symbols: int) -> TorchSession:
         """States of their own over these weights.
 
         Args:
+            graphs: record entries as CUDA graphs, once a shape, and replay them.
             **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
         """
         given = {**self.nest_info.session, **symbols}
-        return TorchSession(self, session_symbols(self.program, given))
+        return TorchSession(self, session_symbols(self.program, given), graphs=graphs)
 
     def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
         """Run an entry by name, with its arguments in order."""
@@ -109,8 +111,10 @@ class TorchModel(nn.Module):
 class TorchSession(BaseSession):
     """A session on torch; its states are a tree of tensors that mirrors the module, updated in place."""
 
-    def __init__(self, model: TorchModel, symbols: Mapping[str, int]) -> None:
+    def __init__(self, model: TorchModel, symbols: Mapping[str, int], *, graphs: bool = False) -> None:
         super().__init__(model.program, symbols)
+        if graphs and model.device.type != "cuda":
+            raise CallError(f"graphs=True records CUDA graphs, and {model.program.name} is on '{model.device}'.")
         self.model = model
         self.arrays = TorchArrays(model.device)
         self._calls: dict[str, EntryCall] = {}
@@ -119,6 +123,9 @@ class TorchSession(BaseSession):
             dtype = DTYPES[model.nest_info.dtype]
             make = cast(Any, model).new_state
             self.state = make(self.symbols["Batch"], self.symbols.get("Capacity", 0), dtype, model.device)
+        self.graphs = GraphRunner(self.state) if graphs else None
+        if self.graphs is not None:
+            self.state.runner = self.graphs
 
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         call = self._calls.get(name)
@@ -129,7 +136,9 @@ class TorchSession(BaseSession):
         if not call.function.uses_state:
             return method(*native)
         with torch.no_grad():
-            return method(*native, self.state)
+            if self.graphs is None or _loops(call.function):
+                return method(*native, self.state)
+            return self.graphs.entry(name, method, native)
 
     def numpy(self, value: torch.Tensor) -> np.ndarray[Any, Any]:
         return self.arrays.numpy(value)
@@ -176,12 +185,18 @@ def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Cal
     def method(self: TorchModel, *args: Any, **kwargs: Any) -> Any:
         if stateful and len(args) == count + 1:
             # One generated method calling another hands its state on.
-            return getattr(super(TorchModel, self), name)(*args)
+            inner, runner = getattr(super(TorchModel, self), name), getattr(args[-1], "runner", None)
+            return inner(*args) if runner is None else runner.entry(name, inner, args[:-1])
         return self._call_entry(name, args, kwargs)
 
     method.__name__ = name
     method.__doc__ = doc
     return method
+
+
+def _loops(function: Function) -> bool:
+    """Whether an entry looks at the host while it runs, so that only its parts can be recorded."""
+    return any(node.op == "while_loop" for node in function.nodes)
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
