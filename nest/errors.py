@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "BindingError",
     "CallError",
+    "ConfigError",
     "DefinitionError",
     "DigestError",
     "FetchError",
@@ -56,6 +57,10 @@ class DigestError(WeightsError):
 
 class FetchError(NestError):
     """A pinned file could not be fetched from any allowed source."""
+
+
+class ConfigError(NestError):
+    """A configuration or lock file cannot be read, or is not valid."""
 
 
 class CallError(NestError):

@@ -56,20 +56,26 @@ class Verifier:
     def digest(self, path: Path) -> str:
         """The sha256 of `path`, from its record where the file is unchanged."""
         target = path.resolve()
-        stat = target.stat()
-        state = {
-            "path": str(target),
-            "size": stat.st_size,
-            "mtime_ns": stat.st_mtime_ns,
-            "inode": stat.st_ino,
-        }
-        record = self._root / f"{hashlib.sha256(str(target).encode()).hexdigest()[:32]}.json"
-        known = _read(record)
+        state = _state(target)
+        known = _read(self._record(target))
         if {key: known.get(key) for key in state} == state and isinstance(known.get("sha256"), str):
             return str(known["sha256"])
         digest = file_sha256(target)
-        self._write(record, {**state, "sha256": digest})
+        self._write(self._record(target), {**state, "sha256": digest})
         return digest
+
+    def remember(self, path: Path, sha256: str) -> None:
+        """Record that the file as it is now has this digest, which the caller has computed."""
+        target = path.resolve()
+        self._write(self._record(target), {**_state(target), "sha256": sha256})
+
+    def forget(self, path: Path) -> None:
+        """Drop the record, so that the file is hashed again."""
+        with contextlib.suppress(OSError):
+            self._record(path.resolve()).unlink()
+
+    def _record(self, target: Path) -> Path:
+        return self._root / f"{hashlib.sha256(str(target).encode()).hexdigest()[:32]}.json"
 
     def _write(self, record: Path, content: dict[str, Any]) -> None:
         # A cache that cannot be written still serves: the file is hashed again next time.
@@ -77,6 +83,11 @@ class Verifier:
             self._root.mkdir(parents=True, exist_ok=True)
             with atomic(record) as file:
                 file.write(json.dumps(content).encode())
+
+
+def _state(target: Path) -> dict[str, Any]:
+    stat = target.stat()
+    return {"path": str(target), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "inode": stat.st_ino}
 
 
 def _read(record: Path) -> dict[str, Any]:

