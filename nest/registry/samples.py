@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Sample", "as_list"]
+__all__ = ["Sample", "as_list", "recording"]
 
 
 class Sample(BaseModel):
@@ -31,3 +32,12 @@ class Sample(BaseModel):
 def as_list(data: Any) -> list[Any]:
     """The samples of a file, which holds one object or a list of them."""
     return data if isinstance(data, list) else [data]
+
+
+def recording(folder: Path, name: str) -> Path | None:
+    """A sample's file: in its entry's folder, or one that ships with nest; None where it is in neither."""
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        return None
+    package = Path(__file__).resolve().parent.parent
+    places = [folder, package / "_assets", package.parent / "assets" / "audio"]
+    return next((place / name for place in places if (place / name).is_file()), None)

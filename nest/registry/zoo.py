@@ -1,84 +1,193 @@
-"""Where entries are found: the installed zoo, and directories given by path."""
+"""Where entries are found: the installed zoo, the folders of `NEST_ZOO`, and directories given by path."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nest._suggest import did_you_mean
 from nest.errors import ManifestError, UnknownEntryError
-from nest.registry.entry import Entry
+from nest.registry.card import Card, CardError, read_card
+from nest.registry.hub_id import hub_id, pinned_by, unknown_repository
+from nest.registry.place import Place
 
-__all__ = ["entries", "find", "zoo_directory"]
+if TYPE_CHECKING:
+    from nest.registry.entry import Entry
 
-_CACHE: dict[tuple[Path, tuple[int, ...]], Entry] = {}
+__all__ = [
+    "BrokenEntryWarning",
+    "cards",
+    "entries",
+    "find",
+    "locate",
+    "names",
+    "search_path",
+    "zoo_directory",
+]
+
+_CACHE: dict[tuple[Place, tuple[int, ...]], Entry] = {}
+
+
+class BrokenEntryWarning(UserWarning):
+    """An entry was left out because it is not valid; the message has its faults."""
 
 
 def zoo_directory() -> Path:
-    """The zoo's folder: `nest/_zoo` where nest is installed, the checkout's `zoo` from source."""
+    """The installed zoo's folder: `nest/_zoo` where nest is installed, the checkout's `zoo` from source."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_zoo"
     return installed if installed.is_dir() else package.parent / "zoo"
 
 
-def entries() -> list[Entry]:
-    """Every entry of the installed zoo, by name.
+def search_path() -> list[Path]:
+    """The folders of entries: the installed zoo, then those of `NEST_ZOO`.
 
-    Raises:
-        ManifestError: an entry is not valid.
+    The installed zoo comes first, so that a name of it means the same on every machine.
     """
-    return [_open(zoo_directory() / name, trusted=True) for name in _names()]
+    given = [text for text in os.environ.get("NEST_ZOO", "").split(os.pathsep) if text.strip()]
+    return [zoo_directory(), *(Path(text).expanduser().absolute() for text in given)]
+
+
+def entries() -> list[Entry]:
+    """Every valid entry of the installed zoo and of `NEST_ZOO`, by name. One that is not is left out with a warning.
+
+    Warns:
+        BrokenEntryWarning: names an entry that is not valid, with its faults, or a folder that cannot be read.
+    """
+    found = []
+    for name, folder in sorted(_folders().items()):
+        try:
+            found.append(_open(_place(folder)))
+        except ManifestError as error:
+            warnings.warn(f"'{name}' was left out. {error}", BrokenEntryWarning, stacklevel=2)
+    for fault in _unusable():
+        warnings.warn(fault, BrokenEntryWarning, stacklevel=2)
+    return found
+
+
+def names() -> list[str]:
+    """The names of all entries, valid or not."""
+    return sorted(_folders())
+
+
+def cards() -> tuple[list[Card], list[str]]:
+    """The headings of all entries, by name, and what is wrong with those that cannot be read."""
+    found, faults = [], []
+    for _, folder in sorted(_folders().items()):
+        try:
+            found.append(read_card(folder, trusted=folder.parent == zoo_directory()))
+        except CardError as error:
+            faults.append(str(error))
+    return found, [*faults, *_unusable()]
 
 
 def find(name: str | os.PathLike[str]) -> Entry:
-    """The entry of that name, or in that directory.
+    """The entry of that name, alias or Hub repository, or in that directory.
 
     Args:
-        name: a name of the installed zoo (`"whisper-tiny.en"`), or the path of an entry's folder. A plain
-            word is a name; write `./folder` for a folder of the working directory.
+        name: a name or alias of an entry (`"whisper-tiny.en"`), the Hub repository that one pins
+            (`"openai/whisper-tiny.en"`, or its address), or the path of an entry's folder. A plain word is a
+            name; write `./folder` for a folder of the working directory.
 
     Raises:
-        UnknownEntryError: there is none; the nearest names are suggested.
+        UnknownEntryError: there is none; the nearest names are suggested, or what can be done.
         ManifestError: the entry is not valid.
+    """
+    return _open(locate(name))
+
+
+def locate(name: str | os.PathLike[str]) -> Place:
+    """Where the entry is that `find` would open; it need not be valid.
+
+    Raises:
+        UnknownEntryError: as `find`.
     """
     text = os.fspath(name)
     if isinstance(name, str) and os.sep not in text and "/" not in text and text not in (".", ".."):
-        return _open(_folder_of(text), trusted=True)
+        return _named(text)
+    repo = hub_id(text) if isinstance(name, str) else None
+    known = cards()[0] if repo else []
+    if repo and (card := pinned_by(repo, known)):
+        return _place(card.folder)
     directory = Path(text).expanduser().resolve()
-    if not (directory / "nest.toml").is_file():
-        what = "has no nest.toml" if directory.is_dir() else "is not a directory"
-        raise UnknownEntryError(f"'{text}' {what}: expected the folder of an entry, or the name of one.")
-    return _open(directory, trusted=directory.parent == zoo_directory())
+    if (directory / "nest.toml").is_file():
+        return _directory_place(directory)
+    if repo and not directory.is_dir():
+        raise unknown_repository(repo, known)
+    what = "has no nest.toml" if directory.is_dir() else "is not a directory"
+    raise UnknownEntryError(f"'{text}' {what}: expected the folder of an entry, or the name of one.")
 
 
-def _names() -> list[str]:
-    zoo = zoo_directory()
-    return sorted(file.parent.name for file in zoo.glob("*/nest.toml")) if zoo.is_dir() else []
+def _folders() -> dict[str, Path]:
+    """The folder of each name; of two with one name, the first of the search path."""
+    found: dict[str, Path] = {}
+    for zoo in search_path():
+        for file in sorted(zoo.glob("*/nest.toml")) if zoo.is_dir() else ():
+            found.setdefault(file.parent.name, file.parent)
+    return found
 
 
-def _folder_of(name: str) -> Path:
-    names = _names()
-    if name in names:
-        return zoo_directory() / name
-    hint = did_you_mean(name, names) or f" The zoo has: {', '.join(names) or 'no entries'}."
-    local = (
-        f" There is a folder of that name here: write './{name}' for it."
-        if Path(name, "nest.toml").is_file()
-        else ""
-    )
-    raise UnknownEntryError(f"No entry is named '{name}'.{hint}{local}")
-
-
-def _open(directory: Path, *, trusted: bool) -> Entry:
-    # Keyed by the files' times, so that an edited entry is read again in a running notebook.
-    files = [directory / name for name in ("nest.toml", "bindings.json", "samples.json")]
-    key = (directory, tuple(file.stat().st_mtime_ns if file.is_file() else 0 for file in files))
-    if key not in _CACHE:
-        entry = Entry(directory, trusted=trusted, folder_of=_folder_of)
-        if trusted and entry.name != directory.name:
-            raise ManifestError(
-                f"Entry '{directory.name}' is not valid. {directory / 'nest.toml'}, 'model.name': expected "
-                f"the name of its folder, '{directory.name}'; came '{entry.name}'."
+def _unusable() -> list[str]:
+    """What is wrong with the folders of `NEST_ZOO`."""
+    faults = []
+    for zoo in search_path()[1:]:
+        if not zoo.is_dir():
+            faults.append(f"NEST_ZOO names {zoo}, which is not a directory.")
+        elif (zoo / "nest.toml").is_file():
+            faults.append(
+                f"NEST_ZOO names {zoo}, which is an entry; it takes folders of entries: {zoo.parent}"
             )
-        _CACHE[key] = entry
+    return faults
+
+
+def _named(name: str) -> Place:
+    folders = _folders()
+    if name in folders:
+        return _place(folders[name])
+    known = cards()[0]
+    meant = [card for card in known if name in card.aliases]
+    meant = [card for card in meant if card.trusted] or meant
+    if len(meant) > 1:
+        owners = " and ".join(card.name for card in meant)
+        raise UnknownEntryError(f"'{name}' is an alias of {owners}: give one of these names.")
+    if meant:
+        return _place(meant[0].folder)
+    raise UnknownEntryError(f"No entry is named '{name}'.{_hint(name, folders, known)}")
+
+
+def _hint(name: str, folders: dict[str, Path], known: list[Card]) -> str:
+    near = [*folders, *(alias for card in known for alias in card.aliases)]
+    hint = did_you_mean(name, near) or f" The zoo has: {', '.join(folders) or 'no entries'}."
+    is_folder = Path(name, "nest.toml").is_file()
+    return hint + (f" There is a folder of that name here: write './{name}' for it." if is_folder else "")
+
+
+def _sibling(name: str) -> Place:
+    """The entry that `@name/file` means: no alias, so that a shared file has one name."""
+    folders = _folders()
+    if name not in folders:
+        raise UnknownEntryError(f"no entry is named '{name}'.{_hint(name, folders, [])}")
+    return _place(folders[name])
+
+
+def _place(folder: Path) -> Place:
+    """The place of a folder of the search path."""
+    return Place(folder, trusted=folder.parent == zoo_directory(), listed=True)
+
+
+def _directory_place(folder: Path) -> Place:
+    """The place of a folder given by its path, every link of it followed."""
+    return Place(folder, trusted=folder.parent == zoo_directory().resolve())
+
+
+def _open(place: Place) -> Entry:
+    from nest.registry.entry import Entry
+
+    # Keyed by the files' times, so that an edited entry is read again in a running notebook.
+    files = [place.folder / name for name in ("nest.toml", "bindings.json", "samples.json")]
+    key = (place, tuple(file.stat().st_mtime_ns if file.is_file() else 0 for file in files))
+    if key not in _CACHE:
+        _CACHE[key] = Entry(place, place_of=_sibling)
     return _CACHE[key]

@@ -149,6 +149,13 @@ class TestDefinition:
         assert find("two").bindings == find("one").bindings
 
     def test_another_entry_that_is_not_there(self, make: Make) -> None:
-        entry = find(make(('"model.py"', '"@whisper-tinny/model.py"')))
-        with pytest.raises(UnknownEntryError, match="Did you mean 'whisper-tiny'"):
-            entry.definition()
+        folder = make(
+            ('"model.py"', '"@whisper-tinny/model.py"'), ('"bindings.json"', '"@whisper-tinny/bindings.json"')
+        )
+        with pytest.raises(ManifestError) as caught:
+            find(folder)
+        text = str(caught.value)
+        assert (
+            "nest.toml:11, 'source.path': no entry is named 'whisper-tinny'. Did you mean 'whisper-" in text
+        )
+        assert "nest.toml:23, 'weights.bindings': no entry is named 'whisper-tinny'." in text

@@ -90,10 +90,91 @@ def test_one_fault(make: Make, old: str, new: str, line: int, words: str) -> Non
             "'generation.prompt[1]': input should be greater",
         ),
         ("[broken\n", "not valid TOML"),
+        ("[tolerance]\nlogits = 0\n", "'tolerance.logits.max': input should be greater than 0; came 0"),
+        ("[tolerance]\nlogits = true\n", "'tolerance.logits': input should be a valid dictionary"),
+        ('[tolerance]\nlogits = { max = 1.0, on = "x" }\n', "'tolerance.logits.on': unknown key."),
+        ('[task]\nkind = "a\\nb"\n', "'task.kind': expected one line of printable text; came 'a\\nb'"),
     ],
 )
 def test_a_fault_of_another_table(make: Make, more: str, words: str) -> None:
     assert words in _fault(make(more=more))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        (
+            '["model.safetensors"]',
+            '["a", "b",\n "a"]',
+            23,
+            "'weights.files[2].name': 'a' is listed twice",
+        ),
+        (
+            'tags = ["aut',
+            'aliases = ["tiny", "tiny"]\ntags = ["aut',
+            7,
+            "'model.aliases[1]': 'tiny' stands for this entry already",
+        ),
+        (
+            'tags = ["aut',
+            'aliases = ["whisper-tiny"]\ntags = ["aut',
+            7,
+            "'model.aliases[0]': 'whisper-tiny' stands for this entry already",
+        ),
+        (
+            'tags = ["aut',
+            'aliases = ["Turbo!"]\ntags = ["aut',
+            7,
+            "'model.aliases[0]': expected lowercase letters",
+        ),
+        (
+            'D = 384\nT = "f32"\n',
+            "Vocab = 100\n[generation]\nprompt = [99, 100]\nend_of_text = 7\nlanguages = { en = 200 }\n",
+            17,
+            "'generation.prompt[1]': expected a token of Vocab = 100; came 100",
+        ),
+        (
+            'summary = "A speech',
+            'summary = "\\u001b[2J speech',
+            4,
+            "'model.summary': expected one line of printable text; came '\\x1b[2J speech",
+        ),
+    ],
+)
+def test_a_fault_between_keys(make: Make, old: str, new: str, line: int, words: str) -> None:
+    folder = make((old, new))
+    text = _fault(folder)
+    assert words in text
+    assert f"{folder / 'nest.toml'}:{line}, " in text
+
+
+def test_a_replaced_file_stands_once_in_a_mirror(make: Make) -> None:
+    member = f'{{ replaces = "model.safetensors", member = "m", sha256 = "{DIGEST}", size = 1 }}'
+    more = (
+        f'[[weights.mirror]]\npackage = "p==1"\nsha256 = "{DIGEST}"\nsize = 1\nlicense = "MIT"\n'
+        f"files = [{member}, {member}]\n"
+    )
+    assert "files[1].replaces': 'model.safetensors' is replaced twice" in _fault(make(more=more))
+
+
+def test_a_tolerance_is_a_number_or_a_table(make: Make) -> None:
+    more = '[tolerance]\nencoder = 1e-4\nlogits = { max = 2, input = "noise" }\n'
+    tolerance = find(make(more=more)).manifest.tolerance
+    assert (tolerance["encoder"].max, tolerance["encoder"].input) == (1e-4, None)
+    assert (tolerance["logits"].max, tolerance["logits"].input) == (2.0, "noise")
+
+
+def test_faults_of_the_bindings_are_said_beside_those_of_the_manifest(make: Make) -> None:
+    folder = make(('title = "', 'titel = "'), bindings='{\n "a": "b",\n "c": 3,\n "a": "d"\n}')
+    text = _fault(folder)
+    assert "'model.titel': unknown key" in text
+    assert f"{folder / 'bindings.json'}:4, 'a': the key stands twice in one object" in text
+    assert f"{folder / 'bindings.json'}:3, 'c': expected a tensor name or an operation" in text
+
+
+def test_a_fault_of_a_sample_has_its_line(make: Make) -> None:
+    folder = make(samples='[\n {"kind": "x"},\n {\n  "kind": "x",\n  "text": 3\n }\n]')
+    assert f"{folder / 'samples.json'}:5, '[1].text': " in _fault(folder)
 
 
 def test_all_faults_are_one_error(make: Make) -> None:

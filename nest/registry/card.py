@@ -1,0 +1,102 @@
+"""Headings of entries, read without checking the rest: what finding and listing need.
+
+`nest list` answers while a person still looks at the prompt, and pydantic alone would take longer than that. So
+this module reads the few keys that it needs, and leaves faults elsewhere in the entry to those who open it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Card", "CardError", "read_card"]
+
+
+@dataclass(frozen=True)
+class Card:
+    """The heading of one entry. `size` is the bytes of what a load needs, None where one of them is not known."""
+
+    name: str
+    folder: Path
+    trusted: bool
+    title: str
+    summary: str
+    license: str
+    family: str
+    task: str | None
+    tags: tuple[str, ...]
+    aliases: tuple[str, ...]
+    repo: str | None
+    size: int | None
+
+
+class CardError(Exception):
+    """The heading cannot be read; the message says why."""
+
+
+def read_card(folder: Path, *, trusted: bool) -> Card:
+    """The heading of the entry in `folder`.
+
+    Raises:
+        CardError: `nest.toml` cannot be read, or a key of the heading is not there.
+    """
+    file = folder / "nest.toml"
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CardError(f"{file} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise CardError(f"{file} is not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise CardError(f"{file} is not valid TOML: {error}") from error
+    model, weights = _table(file, tables, "model"), _table(file, tables, "weights")
+    words = {key: _text(file, model, key) for key in ("name", "title", "summary", "license", "family")}
+    if words["name"] != folder.name:
+        raise CardError(f"{file}, 'model.name': expected the name of its folder; came '{words['name']}'")
+    task, repo = _table(file, tables, "task").get("kind"), weights.get("repo")
+    return Card(
+        folder=folder,
+        trusted=trusted,
+        task=task if isinstance(task, str) else None,
+        tags=_texts(model.get("tags")),
+        aliases=_texts(model.get("aliases")),
+        repo=repo if isinstance(repo, str) else None,
+        size=_size(weights.get("files")),
+        **words,
+    )
+
+
+def _table(file: Path, tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        raise CardError(f"{file}, '{name}': expected a table")
+    return table
+
+
+def _text(file: Path, model: Mapping[str, Any], key: str) -> str:
+    value = model.get(key)
+    # As the manifest demands it: a card is printed as it stands.
+    if not isinstance(value, str) or not value.isprintable() or not value.strip():
+        raise CardError(f"{file}, 'model.{key}': expected one line of text")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _size(files: Any) -> int | None:
+    if not isinstance(files, list):
+        return None
+    needed = [
+        item.get("size") if isinstance(item, dict) else None for item in files if not _is_optional(item)
+    ]
+    sizes = [size for size in needed if isinstance(size, int)]
+    return sum(sizes) if sizes and len(sizes) == len(needed) else None
+
+
+def _is_optional(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("required") is False
