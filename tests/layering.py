@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 BASE = ("errors", "_suggest", "_optional")
-ORDER = ("ir", "layers", "registry", "weights", "backends", "loading", "tasks", "bench", "catalog", "cli")
+ORDER = (
+    "ir", "layers", "loops", "registry", "weights", "backends", "loading", "checking", "tasks", "bench", "catalog", "cli"
+)  # fmt: skip
 """Each part may import itself, those before it, and BASE."""
 
 LOWEST = {
@@ -19,6 +21,9 @@ LOWEST = {
 }
 TOP = ("__init__", "__main__", "_command")
 """Modules that may import anything: the package's own names, and the ways in."""
+
+USERS = ("bench", "catalog", "cli")
+"""Parts that use nest as a stranger does, and may `import nest`."""
 
 BACKENDS = ("reference", "torch", "jax", "onnx")
 
@@ -53,7 +58,7 @@ def _admitted(importer: Sequence[str], target: Sequence[str]) -> bool:
     part = importer[0]
     if part in TOP or not target:
         # `import nest` alone reaches every part by attribute, so it is for those who may use every part.
-        return part in TOP or part == "cli"
+        return part in TOP or part in USERS
     if target[0] == part:
         return part != "backends" or _backends_apart(importer, target)
     return target[0] in _below(part)
