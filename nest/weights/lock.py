@@ -88,7 +88,7 @@ class LockFile:
             files = dict(data["files"])
             if data["version"] != _VERSION or not all(_valid(item) for item in files.values()):
                 raise ValueError("it is of another form or version")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise ConfigError(

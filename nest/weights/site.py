@@ -1,6 +1,6 @@
 """What a site allows: `config.toml` of the machine and of the user.
 
-    sources = ["directory", "url"]       # what may be asked, in this order: directory, hub, url, package-index
+    sources = ["directory", "url"]       # what may be asked, in this order; all: directory, url, hub, package-index
     require_hashes = true                # refuse files whose digest nobody has pinned
     licenses = ["MIT", "Apache-2.0"]     # refuse entries under another licence
 
@@ -58,12 +58,19 @@ class Policy:
             FetchError: names the licence and the file.
         """
         license_ = entry.manifest.model.license
+        if (refusal := self.refuses_license(license_)) is not None:
+            file, allowed = refusal
+            raise FetchError(
+                f"'{entry.name}' is under the licence {license_}, which {file} does not allow: its licenses are "
+                f"{', '.join(sorted(allowed)) or 'none'}."
+            )
+
+    def refuses_license(self, license_: str) -> tuple[Path, frozenset[str]] | None:
+        """The file that does not list a licence, and what it lists; None where it is allowed."""
         for file, allowed in self.licenses:
             if license_.lower() not in {name.lower() for name in allowed}:
-                raise FetchError(
-                    f"'{entry.name}' is under the licence {license_}, which {file} does not allow: its licenses are "
-                    f"{', '.join(sorted(allowed)) or 'none'}."
-                )
+                return file, allowed
+        return None
 
     def why_not(self, kind: Kind) -> str:
         """Which file forbids a source, in words that follow its name."""

