@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from nest.backends.onnx.dtypes import numpy_dtype
+from nest.ir.dim import Dim
+from nest.ir.program import Function
 
-__all__ = ["HostArrays"]
+__all__ = ["HostArrays", "empty_results"]
 
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool", "c": "complex"}
 
@@ -42,3 +45,21 @@ class HostArrays:
 
     def full(self, shape: Sequence[int], value: int, dtype: str) -> Any:
         return np.full(tuple(shape), value, numpy_dtype(dtype))
+
+
+def empty_results(
+    function: Function, arguments: Sequence[np.ndarray[Any, Any]]
+) -> list[np.ndarray[Any, Any]] | None:
+    """The results of a call where all of them are empty, which the runtime's kernels do not compute; else None."""
+    if all(x.size for x in arguments):
+        return None
+    generics = function.block.generics.items()
+    symbols = {n: d.value for n, d in generics if isinstance(d, Dim) and d.value is not None}
+    for parameter, array in zip(function.signature.parameters, arguments, strict=True):
+        for dim, size in zip(parameter.type.shape, array.shape, strict=True):
+            symbols.setdefault(dim.as_symbol() or "", size)
+    types = function.signature.results
+    shapes = [tuple(d.evaluate(symbols) for d in t.shape) for t in types]
+    if any(map(prod, shapes)):
+        return None
+    return [np.empty(s, numpy_dtype(t.dtype.value)) for s, t in zip(shapes, types, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,8 @@ class Graph:
     """A graph under construction.
 
     An op applied twice to the same values with the same attributes is one node: masks, positions and sizes that
-    every layer computes again are computed once.
+    every layer computes again are computed once. In the body of a loop, a node that needs nothing of an iteration is
+    made outside of it.
 
     Args:
         parameter: gives the stored tensor of a parameter, by definition path.
@@ -54,12 +55,15 @@ class Graph:
 
     def __init__(self, parameter: Callable[[str], ir.ExternalTensor]) -> None:
         self._parameter = parameter
-        self._nodes: list[ir.Node] = []
+        # Nodes of the graph, and of the bodies of loops that are being built inside it.
+        self._scopes: list[list[ir.Node]] = [[]]
+        self._depth: dict[int, int] = {}
         self._inputs: list[ir.Value] = []
         self._outputs: list[ir.Value] = []
         self._initializers: dict[str, ir.Value] = {}
         self._known: dict[tuple[Any, ...], tuple[ir.Value, ...]] = {}
         self._names: set[str] = set()
+        self._bodies: list[list[ir.Value]] = []
         self.scope = ""
 
     # -- nodes ---------------------------------------------------------------------------------------------
@@ -81,9 +85,16 @@ class Graph:
             node = ir.node(op_type, values, given, num_outputs=count, name=name)
             for position, output in enumerate(node.outputs):
                 output.name = name if count == 1 else f"{name}.{position}"
-            self._nodes.append(node)
+            self._append(node)
             known = self._known[key] = tuple(node.outputs)
         return known
+
+    def _append(self, node: ir.Node, depth: int | None = None) -> None:
+        """Add a node to the outermost scope that has all it needs."""
+        if depth is None:
+            depth = max((self._depth.get(id(v), 0) for v in node.inputs), default=0)
+        self._scopes[depth].append(node)
+        self._depth.update((id(v), depth) for v in node.outputs)
 
     def cast(self, x: Operand, dtype: str) -> ir.Value:
         """A value in another element type; a `Tensor` that has it already is taken as it is."""
@@ -134,15 +145,61 @@ class Graph:
         """Add an output, of its own even where its value is also an input, another output or stored."""
         value = x.value
         if value.producer() is None or value in self._outputs:
-            # Not through `op`: two outputs of one value would share the node.
-            node = ir.node("Identity", [value], name=self.fresh(f"{name}/Identity"))
-            self._nodes.append(node)
-            value = node.outputs[0]
+            value = self._copy(value, name)
         value.name = self.fresh(name)
         value.type = ir.TensorType(ONNX[x.dtype])
         value.shape = ir.Shape(_axes(x))
         self._outputs.append(value)
         return value
+
+    def _copy(self, value: ir.Value, name: str) -> ir.Value:
+        """The value as another one; not through `op`, in which two copies of one value would be the same."""
+        node = ir.node("Identity", [value], name=self.fresh(f"{name}/Identity"))
+        self._append(node, len(self._scopes) - 1)
+        node.outputs[0].name = node.name
+        return node.outputs[0]
+
+    # -- loops -------------------------------------------------------------------------------------------------
+
+    def begin(self, types: Sequence[Type]) -> list[Tensor]:
+        """Start the body of a loop that carries values of these types; the values inside it."""
+        self._scopes.append([])
+        fixed = [("trip", Type((), "i64")), ("go", Type((), "bool"))]
+        carried = [
+            Tensor(t.shape, t.dtype, ir.val(self.fresh(f"loop.{n}"), ONNX[t.dtype], _axes(t)))
+            for n, t in [*fixed, *(("carry", t) for t in types)]
+        ]
+        self._depth.update((id(t.value), len(self._scopes) - 1) for t in carried)
+        self._bodies.append([t.value for t in carried])
+        return carried[2:]
+
+    def end(self, go: ir.Value, results: Sequence[Tensor]) -> ir.Graph:
+        """Finish the body of a loop: whether to go on, and the next carry."""
+        depth = len(self._scopes) - 1
+        outputs: list[ir.Value] = []
+        for x in [Tensor((), "bool", go), *results]:
+            inside = self._depth.get(id(x.value), 0) == depth and x.value.producer() is not None
+            value = x.value if inside and x.value not in outputs else self._copy(x.value, "loop")
+            value.type, value.shape = ir.TensorType(ONNX[x.dtype]), ir.Shape(_axes(x))
+            outputs.append(value)
+        needed = _needed(outputs)
+        nodes = [n for n in self._scopes.pop() if id(n) in needed]
+        gone = {i for i, d in self._depth.items() if d == depth}
+        self._depth = {i: d for i, d in self._depth.items() if d < depth}
+        self._known = {k: v for k, v in self._known.items() if not any(id(x) in gone for x in v)}
+        return ir.Graph(self._bodies.pop(), outputs, nodes=nodes, name=self.fresh("body"))
+
+    def loop(
+        self, body: ir.Graph, most: ir.Value, go: ir.Value, carry: Sequence[Tensor]
+    ) -> tuple[ir.Value, ...]:
+        """Repeat a body while it says so, `most` times at most; the last carry."""
+        inputs = [most, go, *(t.value for t in carry)]
+        name = self.fresh("Loop")
+        node = ir.node("Loop", inputs, {"body": body}, num_outputs=len(carry), name=name)
+        for position, value in enumerate(node.outputs):
+            value.name = f"{name}.{position}"
+        self._append(node, len(self._scopes) - 1)
+        return tuple(node.outputs)
 
     def fresh(self, name: str) -> str:
         """A name that nothing else in the graph has."""
@@ -162,8 +219,8 @@ class Graph:
     def model(self, name: str, doc: str | None) -> ir.Model:
         """The finished model, without nodes that no output needs."""
         needed = _needed(self._outputs)
-        nodes = [n for n in self._nodes if id(n) in needed]
-        read = {id(v) for n in nodes for v in n.inputs}
+        nodes = [n for n in self._scopes[0] if id(n) in needed]
+        read = {id(v) for n in nodes for v in _reads(n)}
         graph = ir.Graph(
             self._inputs,
             self._outputs,
@@ -196,5 +253,15 @@ def _needed(outputs: Sequence[ir.Value]) -> set[int]:
         if node is None or id(node) in found:
             continue
         found.add(id(node))
-        waiting += [v.producer() for v in node.inputs if v is not None]
+        waiting += [v.producer() for v in _reads(node)]
     return found
+
+
+def _reads(node: ir.Node) -> Iterator[ir.Value]:
+    """What a node reads, itself and in its bodies."""
+    yield from (v for v in node.inputs if v is not None)
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield from attribute.as_graph().outputs
+            for inner in attribute.as_graph():
+                yield from _reads(inner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from nest.errors import DefinitionError
 from nest.ir.dim import Dim
 from nest.ir.inventory import states
 from nest.ir.passes import eliminate_dead_code, inline
-from nest.ir.program import Function, Node, Program, Value, path_text
+from nest.ir.program import Function, Node, Path, Program, Value, path_text
 from nest.ir.types import TensorType
 
 __all__ = ["EntryGraph", "lower"]
@@ -54,93 +54,160 @@ def lower(program: Program, name: str, parameter: Callable[[str], ir.ExternalTen
     dims = Dims(graph)
     types = {p: Type(tuple(map(Dim.of, s.shape)), s.dtype) for p, s in states(program).items()}
     values = StateValues(graph, dims, types)
-    lowered = _Lowered(graph, dims, values, function)
-    arguments = [lowered.argument(v) for v in function.arguments]
-    results = lowered.run()
+    frame = _Frame(graph, dims, values, function, (), {})
+    inputs = [graph.input(str(v.name), frame.type(v.type)) for v in function.arguments]
+    for tensor in inputs:
+        dims.bind(tensor)
+    results = frame.run(inputs)
     labels = ["result"] if function.signature.single else [f"result_{i}" for i in range(len(results))]
     outputs = [str(graph.output(label, x).name) for label, x in zip(labels, results, strict=True)]
     ports = values.ports()
     model = graph.model(f"{program.name}.{name}", function.doc)
-    return EntryGraph(model, tuple(arguments), tuple(outputs), ports)
+    return EntryGraph(model, tuple(str(x.value.name) for x in inputs), tuple(outputs), ports)
 
 
-class _Lowered:
-    """A flat function while it becomes a graph."""
+class _Frame:
+    """A function while it becomes nodes: the entry itself, or what the body of a loop runs.
 
-    def __init__(self, graph: Graph, dims: Dims, states: StateValues, function: Function) -> None:
+    Args:
+        path: of the block whose function it is.
+        symbols: what the function's symbols are in the entry.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        dims: Dims,
+        states: StateValues,
+        function: Function,
+        path: Path,
+        symbols: Mapping[str, Dim],
+    ) -> None:
         self.graph = graph
         self.dims = dims
         self.states = states
         self.function = function
+        self.path = path
+        self.given = dict(symbols)
         self.values: dict[int, Tensor] = {}
         numbers = {n: v.value for n, v in function.block.generics.items() if isinstance(v, Dim)}
-        self.generics = {n: Dim.constant(v) for n, v in numbers.items() if v is not None}
+        # A generic is its number here: two blocks may give one name to different sizes.
+        self.symbols = {n: Dim.constant(v) for n, v in numbers.items() if v is not None} | self.given
 
-    def argument(self, value: Value) -> str:
-        """Make the input of an argument; its name."""
-        tensor = self.graph.input(str(value.name), self.type(value.type))
-        self.dims.bind(tensor)
-        self.values[id(value)] = tensor
-        return str(tensor.value.name)
+    def inner(self, function: Function, path: Path, symbols: Mapping[str, Dim]) -> _Frame:
+        """A function that this one runs."""
+        return _Frame(self.graph, self.dims, self.states, function, path, symbols)
 
-    def run(self) -> list[Tensor]:
+    def run(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """The function's results."""
+        self.values.update(zip(map(id, self.function.arguments), arguments, strict=True))
         for node in self.function.nodes:
-            for value, tensor in zip(node.outputs, self._node(node), strict=True):
+            handler = _HANDLERS.get(node.op, _Frame._rule)
+            for value, tensor in zip(node.outputs, handler(self, node), strict=True):
                 self.values[id(value)] = tensor
         return [self.values[id(v)] for v in self.function.results]
 
     def type(self, type_: TensorType) -> Type:
         """A type in the symbols that have no number: the entry's and the session's."""
-        return Type(tuple(d.substitute(self.generics) for d in type_.shape), type_.dtype.value)
+        return Type(tuple(map(self.attribute, type_.shape)), type_.dtype.value)
 
-    def _operand(self, x: Any) -> Any:
-        return self.values[id(x)] if isinstance(x, Value) else self._attribute(x)
+    def operand(self, x: Any) -> Any:
+        """A node's input: a tensor, a number or None."""
+        return self.values[id(x)] if isinstance(x, Value) else self.attribute(x)
 
-    def _attribute(self, x: Any) -> Any:
+    def attribute(self, x: Any) -> Any:
+        """An attribute, with dims in the entry's symbols."""
         if isinstance(x, tuple):
-            return tuple(map(self._attribute, x))
-        return x.substitute(self.generics) if isinstance(x, Dim) else x
+            return tuple(map(self.attribute, x))
+        return x.substitute(self.symbols) if isinstance(x, Dim) else x
 
-    def _node(self, node: Node) -> tuple[Tensor, ...]:
-        handler = _HANDLERS.get(node.op)
-        return handler(self, node) if handler is not None else self._rule(node)
-
-    def _rule(self, node: Node) -> tuple[Tensor, ...]:
+    def _rule(self, node: Node) -> list[Tensor]:
         rule = RULES.get(node.op)
         if rule is None:
             raise DefinitionError(f"The ONNX backend has no rule for the op '{node.op}'.")
         types = [self.type(v.type) for v in node.outputs]
-        attributes = {n: self._attribute(v) for n, v in node.attrs.items()}
+        attributes = {n: self.attribute(v) for n, v in node.attrs.items()}
         low = Lowering(self.graph, self.dims, types[0])
-        made = rule(low, *map(self._operand, node.inputs), **attributes)
+        made = rule(low, *map(self.operand, node.inputs), **attributes)
         values = made if isinstance(made, tuple) else (made,)
-        return tuple(Tensor(t.shape, t.dtype, v) for t, v in zip(types, values, strict=True))
+        return [Tensor(t.shape, t.dtype, v) for t, v in zip(types, values, strict=True)]
 
     # -- what is not an op of its own ------------------------------------------------------------------------
 
-    def _param(self, node: Node) -> tuple[Tensor, ...]:
+    def _name(self, node: Node) -> str:
+        return path_text((*self.path, *node.attrs["path"]))
+
+    def _param(self, node: Node) -> list[Tensor]:
         type_ = self.type(node.outputs[0].type)
         # Nodes are named after the block whose parameters were read last.
-        self.graph.scope = path_text(node.attrs["path"][:-1])
-        return (Tensor(type_.shape, type_.dtype, self.graph.parameter(path_text(node.attrs["path"]))),)
+        self.graph.scope = self._name(node).rpartition(".")[0]
+        return [Tensor(type_.shape, type_.dtype, self.graph.parameter(self._name(node)))]
 
-    def _read(self, node: Node) -> tuple[Tensor, ...]:
-        return (self.states.read(path_text(node.attrs["path"])),)
+    def _read(self, node: Node) -> list[Tensor]:
+        return [self.states.read(self._name(node))]
 
-    def _assign(self, node: Node) -> tuple[Tensor, ...]:
-        self.states.assign(path_text(node.attrs["path"]), self._operand(node.inputs[0]))
-        return ()
+    def _assign(self, node: Node) -> list[Tensor]:
+        self.states.assign(self._name(node), self.operand(node.inputs[0]))
+        return []
 
-    def _update(self, node: Node) -> tuple[Tensor, ...]:
-        value, pos = map(self._operand, node.inputs)
+    def _update(self, node: Node) -> list[Tensor]:
+        value, pos = map(self.operand, node.inputs)
         axes = {"axis": node.attrs["axis"], "batch_axis": node.attrs["batch_axis"]}
-        return (self.states.update(path_text(node.attrs["path"]), value, pos, **axes),)
+        return [self.states.update(self._name(node), value, pos, **axes)]
+
+    def _call(self, node: Node) -> list[Tensor]:
+        symbols = {n: self.attribute(d) for n, d in node.attrs["symbols"].items()}
+        callee = self.inner(node.attrs["function"], (*self.path, *node.attrs["path"]), symbols)
+        return callee.run([self.operand(x) for x in node.inputs])
+
+    def _while_loop(self, node: Node) -> list[Tensor]:
+        """Values that the body hands on as they are, are read from outside; states that it writes are carried."""
+        cond, body = node.attrs["cond"], node.attrs["body"]
+        path = node.attrs.get("path", self.path)
+        init: list[Tensor] = [self.operand(x) for x in node.inputs]
+        moving = [r is not a for r, a in zip(body.results, body.arguments, strict=True)]
+        written = [path_text((*path, *p)) for p in sorted(body.writes, key=str)]
+
+        def region(function: Function, carry: Sequence[Tensor]) -> list[Tensor]:
+            return self.inner(function, path, self.given | _bound(function, init)).run(carry)
+
+        start = [x for x, m in zip(init, moving, strict=True) if m] + self.states.carry(written)
+        (go,) = region(cond, init)
+        inside = self.graph.begin(start)
+        count = sum(moving)
+        self.states.set(written, inside[count:])
+        after = region(body, _merged(init, inside[:count], moving))
+        (again,) = region(cond, after)
+        carry = [x for x, m in zip(after, moving, strict=True) if m] + self.states.carry(written)
+        made = self.graph.end(again.value, carry)
+        most = self.graph.constant(node.attrs["max_trips"], "i64")
+        values = self.graph.loop(made, most, go.value, start)
+        results = [Tensor(t.shape, t.dtype, v) for t, v in zip(start, values, strict=True)]
+        self.states.set(written, results[count:])
+        return _merged(init, results[:count], moving)
 
 
-_HANDLERS: dict[str, Callable[[_Lowered, Node], tuple[Tensor, ...]]] = {
-    "param": _Lowered._param,
-    "read": _Lowered._read,
-    "assign": _Lowered._assign,
-    "update": _Lowered._update,
+def _bound(function: Function, arguments: Sequence[Tensor]) -> dict[str, Dim]:
+    """The bare symbols of a function's arguments, from what it is given."""
+    return {
+        name: dim
+        for value, tensor in zip(function.arguments, arguments, strict=True)
+        for pattern, dim in zip(value.type.shape, tensor.shape, strict=True)
+        if (name := pattern.as_symbol()) is not None
+    }
+
+
+def _merged(init: Sequence[Tensor], moved: Sequence[Tensor], moving: Sequence[bool]) -> list[Tensor]:
+    """A carry, in which what does not move is as it was."""
+    rest = iter(moved)
+    return [next(rest) if m else x for x, m in zip(init, moving, strict=True)]
+
+
+_HANDLERS: dict[str, Callable[[_Frame, Node], list[Tensor]]] = {
+    "param": _Frame._param,
+    "read": _Frame._read,
+    "assign": _Frame._assign,
+    "update": _Frame._update,
+    "call": _Frame._call,
+    "while_loop": _Frame._while_loop,
 }

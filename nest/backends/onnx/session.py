@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
+from nest.backends.onnx.arrays import empty_results
 from nest.backends.onnx.dtypes import numpy_dtype
 from nest.backends.onnx.options import message
 from nest.backends.onnx.runtime import Prepared, Runtime
@@ -89,6 +90,8 @@ class _Binding:
 def call_stateless(prepared: Prepared, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run an entry that uses no state."""
     arguments = prepared.check(args, kwargs, {})
+    if (nothing := empty_results(prepared.check.function, arguments)) is not None:
+        return _single(prepared, nothing)
     feed = dict(zip(prepared.graph.arguments, arguments, strict=True))
     try:
         results = prepared.session.run(list(prepared.graph.results), feed)

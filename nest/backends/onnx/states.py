@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -99,6 +100,15 @@ class StateValues:
         if pos == 0:
             return None
         return self.graph.op("Expand", self.graph.integers(pos), self.dims.size(past.shape[0]))
+
+    def carry(self, paths: Sequence[str]) -> list[Tensor]:
+        """States as a loop begins: what it carries of them."""
+        return [self.read(path) for path in paths]
+
+    def set(self, paths: Sequence[str], values: Sequence[Tensor]) -> None:
+        """States inside a loop, or after it."""
+        for path, value in zip(paths, values, strict=True):
+            self.assign(path, value)
 
     def ports(self) -> tuple[StatePort, ...]:
         """Make the outputs; what the session needs to know, of the states that the entry uses."""
