@@ -129,5 +129,6 @@ def repeat(
 
 
 HELPERS = {
-    f.__name__: f for f in (update_cache, causal_mask, attention, rms_norm, rope, top_k, expert_linear, repeat)
+    f.__name__: f
+    for f in (update_cache, causal_mask, attention, rms_norm, rope, top_k, expert_linear, repeat)
 }

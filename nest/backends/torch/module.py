@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -97,7 +98,8 @@ class TorchModel(nn.Module):
                 return default.session.call(name, args, kwargs)
         arrays = TorchArrays(self.device)
         native = EntryCall(self.program, name, arrays)(args, kwargs, {})
-        return getattr(super(), name)(*native)
+        with exact_math(self.device):
+            return getattr(super(), name)(*native)
 
     def __reduce__(self) -> tuple[Any, ...]:
         recipe = self.nest_info.recipe
@@ -114,7 +116,9 @@ class TorchSession(BaseSession):
     def __init__(self, model: TorchModel, symbols: Mapping[str, int], *, graphs: bool = False) -> None:
         super().__init__(model.program, symbols)
         if graphs and model.device.type != "cuda":
-            raise CallError(f"graphs=True records CUDA graphs, and {model.program.name} is on '{model.device}'.")
+            raise CallError(
+                f"graphs=True records CUDA graphs, and {model.program.name} is on '{model.device}'."
+            )
         self.model = model
         self.arrays = TorchArrays(model.device)
         self._calls: dict[str, EntryCall] = {}
@@ -134,8 +138,9 @@ class TorchSession(BaseSession):
         native = call(args, kwargs, self.symbols)
         method = getattr(super(TorchModel, self.model), name)
         if not call.function.uses_state:
-            return method(*native)
-        with torch.no_grad():
+            with exact_math(self.model.device):
+                return method(*native)
+        with torch.no_grad(), exact_math(self.model.device):
             if self.graphs is None or _loops(call.function):
                 return method(*native, self.state)
             return self.graphs.entry(name, method, native)
@@ -192,6 +197,23 @@ def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Cal
     method.__name__ = name
     method.__doc__ = doc
     return method
+
+
+@contextlib.contextmanager
+def exact_math(device: torch.device) -> Iterator[None]:
+    """f32 in f32: no TF32 in convolutions (cuDNN's default) or matrix products, whatever the process has chosen."""
+    if device.type != "cuda":
+        yield
+        return
+    chosen = torch.get_float32_matmul_precision()
+    if chosen != "highest":
+        torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # type: ignore[no-untyped-call]
+            yield
+    finally:
+        if chosen != "highest":
+            torch.set_float32_matmul_precision(chosen)
 
 
 def _loops(function: Function) -> bool:
