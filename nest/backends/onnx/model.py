@@ -89,6 +89,12 @@ class OnnxModel:
             raise AttributeError(f"OnnxModel has no attribute '{name}'")
         return lambda *args, **kwargs: self._call(name, args, kwargs)
 
+    def __reduce__(self) -> Any:
+        raise CallError(
+            f"A model of the onnx backend holds sessions of the runtime and cannot be pickled or copied; load "
+            f"{self.program.name} again where it is needed."
+        )
+
     def __repr__(self) -> str:
         return f"<OnnxModel {self.program.name} ({', '.join(self.providers)})>"
 
@@ -115,8 +121,14 @@ def build(
         providers, threads, session_options: see `nest.backends.onnx.options.Options`.
 
     Raises:
-        CallError: a provider that cannot be used, or an option that there is not.
+        CallError: a provider that cannot be used, an option that there is not, or bf16.
+        WeightsError: the temporary file cannot be written.
     """
+    if any(getattr(g, "value", None) == "bf16" for g in program.root.generics.values()):
+        raise CallError(
+            f"{program.name}: the onnx backend does not compute in bf16, for which ONNX Runtime has no kernels on the "
+            f"CPU; load it with dtype='f32' or dtype='f16'."
+        )
     weights = WeightFiles(parameters(program), params)
     options = Options(
         providers=providers, threads=threads, session_options=session_options, folder=weights.root

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from nest.backends.onnx.dtypes import ONNX, numpy_dtype
+from nest.errors import WeightsError
 from nest.ir.types import ParamSpec
 
 __all__ = ["WeightFiles"]
@@ -42,6 +43,9 @@ class WeightFiles:
     Args:
         specs: every parameter, by definition path.
         params: their arrays, in any float width.
+
+    Raises:
+        WeightsError: the temporary file cannot be written.
     """
 
     def __init__(self, specs: Mapping[str, ParamSpec], params: Mapping[str, Array]) -> None:
@@ -50,7 +54,14 @@ class WeightFiles:
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self.root = Path(self._folder.anchor)
         """What locations of external data are relative to: with it, a graph refers to files wherever they are."""
-        self._places = self._stored(params)
+        try:
+            self._places = self._stored(params)
+        except OSError as error:
+            self._finalizer()
+            raise WeightsError(
+                f"The weights cannot be written to {self._folder}: {error.strerror or error}. Make room there, or set "
+                f"TMPDIR to a folder with room for them."
+            ) from error
 
     def _stored(self, params: Mapping[str, Array]) -> dict[str, _Place]:
         places: dict[str, _Place] = {}

@@ -14,6 +14,7 @@ import onnx_ir as ir
 import pytest
 
 from nest.backends.onnx.rules import RULES
+from nest.errors import CallError
 from nest.layers import ops
 
 _SPEC = importlib.util.spec_from_file_location("op_cases", Path(__file__).parents[1] / "op_cases.py")
@@ -49,3 +50,18 @@ def test_an_op_agrees_with_the_oracle(case: Any, level: str, pair: Callable[...,
 def test_the_checker_accepts_every_graph(case: Any, pair: Callable[..., Any]) -> None:
     model, _ = pair(case.root, **case.generics)
     onnx.checker.check_model(ir.to_proto(model.graph("go")), full_check=True)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_half_precision_stays_near(case: Any, pair: Callable[..., Any]) -> None:
+    inputs = case.inputs(np.random.default_rng(0))
+    _, oracle = pair(case.root, **case.generics)
+    model, _ = pair(case.root, T="f16", **case.generics)
+    for got, want in zip(model.go(*inputs), oracle.go(*inputs), strict=True):
+        if want.dtype.kind == "f":
+            np.testing.assert_allclose(got.astype(np.float64), want, rtol=0.02, atol=0.02)
+
+
+def test_bf16_is_refused(pair: Callable[..., Any]) -> None:
+    with pytest.raises(CallError, match=r"does not compute in bf16, .* dtype='f32' or dtype='f16'"):
+        pair(CASES[0].root, T="bf16")

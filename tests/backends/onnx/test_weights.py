@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import mmap
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import onnx_ir as ir
 import pytest
 
 from nest.backends.onnx import build
+from nest.backends.onnx import weights as module
 from nest.backends.onnx.weights import WeightFiles
+from nest.errors import CallError, WeightsError
 from nest.ir.inventory import parameters
 from nest.ir.types import ParamSpec
 from nest.layers import Block, DType, Float, Linear, Tensor, elaborate, entry
@@ -110,6 +113,24 @@ def test_entries_read_one_file_and_the_model_owns_it(mapped: Any) -> None:
     del model, stored
     gc.collect()
     assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_append", full)
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(
+        WeightsError, match=rf"cannot be written to {tmp_path}.*: No space left on device.*TMPDIR"
+    ):
+        WeightFiles(specs(a=(2,)), {"a": np.ones(2, "f4")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_is_not_pickled() -> None:
+    with pytest.raises(CallError, match="cannot be pickled or copied; load Small again"):
+        pickle.dumps(small()[0])
 
 
 def test_no_session_copies_the_weights() -> None:
