@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-__all__ = ["ONNX", "from_onnx", "numpy_dtype"]
+__all__ = ["ONNX", "numpy_dtype"]
 
 ONNX: dict[str, ir.DataType] = {
     "f64": ir.DataType.DOUBLE,
@@ -26,8 +26,3 @@ ONNX: dict[str, ir.DataType] = {
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The numpy type of a dtype's name; bf16 is `ml_dtypes`' own."""
     return np.dtype(ONNX[name].numpy())
-
-
-def from_onnx(dtype: ir.DataType) -> str:
-    """The name of an ONNX type."""
-    return next(name for name, value in ONNX.items() if value == dtype)
