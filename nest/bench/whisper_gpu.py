@@ -135,6 +135,7 @@ def _variants() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         rows += [
             (f"nest torch, eager, {dtype}", torch_options, {}),
             (f"nest torch, CUDA graphs, {dtype}", torch_options, {"graphs": True}),
+            (f"nest torch, fast, CUDA graphs, {dtype}", torch_options, {"plan": "fast", "graphs": True}),
             (f"nest jax, {dtype}", {"backend": "jax", "dtype": dtype}, {}),
             (f"nest nnx, {dtype}", {"backend": "nnx", "dtype": dtype}, {}),
         ]

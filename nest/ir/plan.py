@@ -11,6 +11,7 @@ __all__ = ["PLANS", "Plan", "plan"]
 
 PLANS: dict[str, str] = {
     "exact": "the definition as it is written, in full precision: what every other plan is measured against",
+    "fast": "the same results within the published tolerances, by whatever the backend does fastest",
 }
 """The plans there are, each with what it promises."""
 

@@ -89,3 +89,19 @@ def test_what_does_not_fit_the_caches_is_refused(model: Any) -> None:
     zero = np.zeros(17, np.float32)
     with pytest.raises(CallError, match=r"requires S\+N-1 <= Capacity, and here Capacity = 8, N = 8, S = 2"):
         session.greedy([[1, 2]], [2], np.zeros((1, 8), np.int32), zero, zero, END)
+
+
+def test_the_fast_plan_shares_the_weights_and_keeps_the_tokens() -> None:
+    model = nest.load("whisper-tiny", backend="torch", weights=None, seed=7, **SMALL)
+    zero, out = np.zeros(17, np.float32), np.zeros((1, 9), np.int32)
+    ids = []
+    for plan in ("exact", "fast"):
+        session = model.new_session(plan=plan)
+        assert session.model.token_embedding.data_ptr() == model.token_embedding.data_ptr()
+        session.listen(np.ones((1, 5, 30), np.float32))
+        ids.append(session.numpy(session.greedy([[1, 2]], [2], out, zero, zero, -1)[0]).tolist())
+    assert ids[0] == ids[1]
+    with pytest.raises(CallError, match="There is no plan 'quick'; nest has exact, fast"):
+        model.new_session(plan="quick")
+    with pytest.raises(CallError, match="graphs=True records CUDA graphs, and whisper-tiny is on 'cpu'"):
+        model.new_session(graphs=True)

@@ -35,7 +35,10 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
 
 
 class TorchDialect(Dialect):
-    """See `nest.backends.source.dialect`."""
+    """See `nest.backends.source.dialect`. The plan `fast` may choose other kernels for an op."""
+
+    def __init__(self, plan: str = "exact") -> None:
+        self.plan = plan
 
     def op(self, writer: MethodWriter, node: Node) -> Expr:
         found = RULES.get(node.op)
@@ -309,6 +312,8 @@ def _attention(w: MethodWriter, n: Node) -> Expr:
         kwargs["scale"] = literal(n.attrs["scale"])
     if not q.type.shape[1].same(k.type.shape[1]):  # type: ignore[union-attr]
         kwargs["enable_gqa"] = literal(True)
+    if getattr(w.dialect, "plan", "exact") == "fast":
+        return w.helper("attend", w.expr(q), w.expr(k), w.expr(v), **kwargs)
     return torch_function("F.scaled_dot_product_attention", w.expr(q), w.expr(k), w.expr(v), **kwargs)
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 __all__ = ["HELPERS"]
 
@@ -74,6 +75,26 @@ def attention(
     return (weights @ v.float()).to(q.dtype)
 
 
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """`F.scaled_dot_product_attention`, which on a GPU gives each head one block: few queries go as matrix products."""
+    if not q.is_cuda or q.shape[2] > 4 or is_causal or enable_gqa:
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=attn_mask, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+    scores = torch.matmul(q * (q.shape[3] ** -0.5 if scale is None else scale), k.transpose(2, 3))
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, float("-inf"))
+    return torch.matmul(torch.softmax(scores, dim=3), v)
+
+
 def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """x / sqrt(mean(x*x) + eps) * weight over the last axis, in f32."""
     h = x.float()
@@ -130,5 +151,5 @@ def repeat(
 
 HELPERS = {
     f.__name__: f
-    for f in (update_cache, causal_mask, attention, rms_norm, rope, top_k, expert_linear, repeat)
+    for f in (update_cache, causal_mask, attention, rms_norm, rope, top_k, expert_linear, repeat, attend)
 }

@@ -19,6 +19,7 @@ from nest.backends.torch.arrays import DTYPES, TorchArrays
 from nest.backends.torch.graphs import GraphRunner
 from nest.backends.torch.source import torch_module
 from nest.errors import CallError
+from nest.ir.plan import plan as make_plan
 from nest.ir.program import Function, Program
 
 __all__ = ["ModelInfo", "TorchModel", "TorchSession", "build"]
@@ -76,15 +77,17 @@ class TorchModel(nn.Module):
         first = next(self.parameters(), None)
         return torch.device("cpu") if first is None else first.device
 
-    def new_session(self, *, graphs: bool = False, **symbols: int) -> TorchSession:
+    def new_session(self, *, plan: str = "exact", graphs: bool = False, **symbols: int) -> TorchSession:
         """States of their own over these weights.
 
         Args:
+            plan: `"exact"`, this module; `"fast"`, other kernels over the same weights.
             graphs: record entries as CUDA graphs, once a shape, and replay them.
             **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
         """
         given = {**self.nest_info.session, **symbols}
-        return TorchSession(self, session_symbols(self.program, given), graphs=graphs)
+        module = self if make_plan(self.program, plan).name == "exact" else twin(self, plan)
+        return TorchSession(module, session_symbols(self.program, given), graphs=graphs)
 
     def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
         """Run an entry by name, with its arguments in order."""
@@ -169,9 +172,9 @@ def build(
     return model.to(target)
 
 
-def skeleton(program: Program, **info: Any) -> TorchModel:
+def skeleton(program: Program, *, plan: str = "exact", **info: Any) -> TorchModel:
     """The module with its parameters on the meta device: shapes and no memory."""
-    made = torch_module(program)
+    made = torch_module(program, plan)
     module = load_generated(made.text, program.name)
     generated = getattr(module, made.root)
     details = ModelInfo(program, made.text, **info)
@@ -184,6 +187,14 @@ def skeleton(program: Program, **info: Any) -> TorchModel:
     with torch.device("meta"):
         model = cls(**made.arguments(torch))
     return cast(TorchModel, model)
+
+
+def twin(model: TorchModel, plan: str) -> TorchModel:
+    """The module of another plan over the very same parameters."""
+    info = model.nest_info
+    other = skeleton(model.program, plan=plan, entry=info.entry, notes=info.notes, session=info.session)
+    other.load_state_dict(model.state_dict(keep_vars=True), assign=True)
+    return other
 
 
 def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Callable[..., Any]:
@@ -209,7 +220,7 @@ def exact_math(device: torch.device) -> Iterator[None]:
     if chosen != "highest":
         torch.set_float32_matmul_precision("highest")
     try:
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # type: ignore[no-untyped-call]
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             yield
     finally:
         if chosen != "highest":

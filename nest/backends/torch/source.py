@@ -37,9 +37,9 @@ class TorchText:
         }
 
 
-def torch_module(program: Program) -> TorchText:
+def torch_module(program: Program, plan: str = "exact") -> TorchText:
     """The whole file: imports, the helpers that are called, and the classes, the root last."""
-    dialect = TorchDialect()
+    dialect = TorchDialect(plan)
     source = collect(program, dialect, _write, lambda block: _layer(dialect, block))
     parts = [_header(program, source), *(_helper(name) for name in sorted(source.helpers))]
     parts += [c.text for c in source.classes]
