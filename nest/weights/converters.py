@@ -8,6 +8,7 @@ from pathlib import Path
 from nest._suggest import did_you_mean
 from nest.errors import ManifestError
 from nest.weights.ct2 import convert_whisper
+from nest.weights.gguf import convert_llama
 from nest.weights.whisper_tokenizer import complete_tokenizer
 
 __all__ = ["CONVERTERS", "Converter", "converter"]
@@ -17,6 +18,7 @@ Converter = Callable[[Path, Path], None]
 
 CONVERTERS: Mapping[str, Converter] = {
     "ctranslate2-whisper": convert_whisper,
+    "gguf-llama": convert_llama,
     "whisper-tokenizer": complete_tokenizer,
 }
 
