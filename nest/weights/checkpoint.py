@@ -40,6 +40,12 @@ def numpy_dtype(name: str) -> np.dtype[Any] | None:
     return found
 
 
+class MappedFile(mmap.mmap):
+    """A mapped file that knows which file it is, for runtimes that map it themselves."""
+
+    path: Path
+
+
 class TensorView:
     """One stored tensor. `array()` maps it; nothing is read before."""
 
@@ -143,7 +149,8 @@ def _map_file(path: Path) -> list[tuple[str, TensorView]]:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             extents = read_header(file, path, size)
-            buffer = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+            buffer = MappedFile(file.fileno(), size, access=mmap.ACCESS_COPY)
+            buffer.path = path
     except OSError as error:
         raise WeightsError(f"The weights {path} cannot be read: {error.strerror or error}.") from error
     return [(name, TensorView(name, extent, buffer, path)) for name, extent in extents.items()]
