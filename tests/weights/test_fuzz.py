@@ -57,6 +57,8 @@ def damaged(whole: bytes, rng: random.Random) -> bytes:
     """One to four wounds: a byte, a number of any width, a piece cut out or doubled, the end cut off."""
     content = bytearray(whole)
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
+        if not content:
+            break
         # Mostly near the start: what is there says how the rest is read.
         at = rng.randrange(min(len(content), rng.choice([32, 512, 4096, len(content)])))
         match rng.randrange(5):
