@@ -6,6 +6,7 @@ this module reads the few keys that it needs, and leaves faults elsewhere in the
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 __all__ = ["Card", "CardError", "read_card"]
+
+_WANTED = re.compile(r"\[\s*(model|task|weights)\s*\]")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
     """
     file = folder / "nest.toml"
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        tables = _heading_tables(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise CardError(f"{file} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -67,6 +70,21 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
         size=_size(weights.get("files")),
         **words,
     )
+
+
+def _heading_tables(text: str) -> dict[str, Any]:
+    """The tables that a heading is in. The others, with their long lists of tokens, take most of the time to parse.
+
+    Raises:
+        tomllib.TOMLDecodeError: the text is not TOML.
+    """
+    parts = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    kept = [part for part in parts if not part.startswith("[") or _WANTED.match(part)]
+    try:
+        tables = tomllib.loads("".join(kept))
+    except tomllib.TOMLDecodeError:
+        tables = {}  # a bracket at the start of a line was no table's
+    return tables if "model" in tables else tomllib.loads(text)
 
 
 def _table(file: Path, tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:

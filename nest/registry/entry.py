@@ -66,6 +66,11 @@ class Entry:
         return self.manifest.model.name
 
     @property
+    def reference(self) -> str:
+        """What finds it again: its name where it is on the search path, else the path of its folder."""
+        return self.name if self._place.listed else str(self.directory)
+
+    @property
     def generics(self) -> dict[str, int | str]:
         """The checkpoint's values of the definition's generics."""
         return dict(self.manifest.generics)
