@@ -1,0 +1,91 @@
+"""A manifest as a zoo wants it: everything pinned, everything said, names like the others' names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nest.registry import Card, Entry, Manifest, Weights, cards
+from nest.weights.converters import CONVERTERS
+
+__all__ = ["manifest_faults"]
+
+_WORDS = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
+_LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
+_GENERIC = re.compile(r"[A-Z][A-Za-z0-9]*")
+_TABLES = {
+    "weights": "the checkpoint and its pins",
+    "task": "what the model is for",
+    "check": "the numbers of a call that nest check binds",
+    "tolerance": "how far its outputs may be from the reference library's",
+    "tiny": "the small configuration that backends are compared on",
+}
+
+
+def manifest_faults(entry: Entry) -> Iterator[str]:
+    """What a valid manifest still lacks."""
+    manifest = entry.manifest
+    for table, purpose in _TABLES.items():
+        if not getattr(manifest, table):
+            yield f"[{table}] is missing: {purpose}"
+    if manifest.weights:
+        yield from _weights(manifest.weights, manifest.links.get("huggingface"))
+    yield from _heading(manifest)
+    yield from _names(entry, cards()[0])
+    yield from _tiny(manifest)
+
+
+def _weights(weights: Weights, link: str | None) -> Iterator[str]:
+    for spec in weights.files:
+        lacking = [name for name in ("sha256", "size") if getattr(spec, name) is None]
+        if lacking and spec.required:
+            yield f"weights.files: '{spec.name}' has no {' and no '.join(lacking)}: a load could not tell other bytes"
+    if link != (wanted := f"https://huggingface.co/{weights.repo}"):
+        yield f"links.huggingface: expected {wanted}; came {link}"
+    for mirror in weights.mirror:
+        for member in mirror.files:
+            if member.converter not in (None, *CONVERTERS):
+                yield f"weights.mirror: '{member.converter}' is no converter; there are: {', '.join(CONVERTERS)}"
+
+
+def _heading(manifest: Manifest) -> Iterator[str]:
+    model = manifest.model
+    if not model.summary.endswith("."):
+        yield "model.summary: expected a sentence that ends with a full stop"
+    if model.title == model.name:
+        yield "model.title: expected the name as people write it; came the entry's name"
+    if not _LICENCE.fullmatch(model.license):
+        yield f"model.license: expected an SPDX identifier, such as Apache-2.0; came '{model.license}'"
+    if not model.tags:
+        yield "model.tags: expected at least one: nest list is searched by them"
+
+
+def _names(entry: Entry, known: list[Card]) -> Iterator[str]:
+    model, manifest = entry.manifest.model, entry.manifest
+    if model.name != entry.directory.name:
+        yield f"model.name: expected the name of its folder, '{entry.directory.name}'; came '{model.name}'"
+    words = [("model.family", model.family), *(("model.tags", tag) for tag in model.tags)]
+    words += [("task.kind", manifest.task.kind)] if manifest.task else []
+    for key, word in words:
+        if not _WORDS.fullmatch(word):
+            yield f"{key}: expected lowercase words joined by '-'; came '{word}'"
+    if len(set(model.tags)) < len(model.tags):
+        yield "model.tags: one of them stands twice"
+    for name in (*manifest.generics, *manifest.check):
+        if not _GENERIC.fullmatch(name):
+            yield f"'{name}' is not spelled like a generic, in capitals: 'Heads'"
+    others = [card for card in known if card.name != model.name]
+    for alias in model.aliases:
+        owners = [card.name for card in others if alias == card.name or alias in card.aliases]
+        if owners:
+            yield f"model.aliases: '{alias}' means {' and '.join(owners)} already"
+
+
+def _tiny(manifest: Manifest) -> Iterator[str]:
+    """Two axes of one size hide a swap of the two."""
+    sizes: dict[int, str] = {}
+    for name, size in manifest.tiny.items():
+        if isinstance(size, int):
+            if size in sizes:
+                yield f"[tiny]: {sizes[size]} and {name} are both {size}, so that a swap of the two would not show"
+            sizes[size] = name
