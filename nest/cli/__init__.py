@@ -1,4 +1,4 @@
-"""The command line: `nest run`, `pull`, `list`, `show`, `inspect`. See `nest --help`."""
+"""The command line: `nest run`, `pull`, `list`, `show`, `inspect`, `check`, `lint`. See `nest --help`."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import nest
 from nest.errors import InputError
 from nest.registry import Entry, FileSpec, Sample
+from nest.registry.samples import recording
 
 __all__ = ["required_files", "sample_file", "task_of", "total_size", "weights_size"]
 
@@ -43,11 +43,9 @@ def sample_file(entry: Entry, sample: Sample) -> Path:
     """
     if sample.audio is None:
         raise InputError(f"The sample of '{entry.name}' names no recording: give a FILE.")
-    package = Path(nest.__file__).resolve().parent
-    places = [entry.directory, package / "_assets", package.parent / "assets" / "audio"]
-    for place in places:
-        if (place / sample.audio).is_file():
-            return place / sample.audio
+    found = recording(entry.directory, sample.audio)
+    if found is not None:
+        return found
     raise InputError(
         f"The sample of '{entry.name}' is '{sample.audio}', which does not come with nest: give a FILE of your own."
     )

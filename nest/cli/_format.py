@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["columns", "file_size", "json_text", "paragraph", "section", "width"]
+__all__ = ["columns", "file_size", "json_text", "paragraph", "section", "width", "wrapped"]
 
 _WIDEST = 110
 
@@ -46,8 +46,12 @@ def file_size(count: int | None) -> str:
 
 def paragraph(text: str, *, indent: int = 0) -> str:
     """The text wrapped to the terminal."""
-    pad = " " * indent
-    return textwrap.fill(text, width(), initial_indent=pad, subsequent_indent=pad, break_long_words=False)
+    return "\n".join(" " * indent + line for line in wrapped(text, width() - indent))
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """Lines of at most `room` characters, broken at spaces alone: a path or a name can be copied whole."""
+    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 
 def section(title: str, body: str) -> str:

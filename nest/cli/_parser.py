@@ -114,8 +114,24 @@ def _pull(command: Parser) -> None:
 
 
 def _list(command: Parser) -> None:
-    command.add_argument("--family", metavar="NAME", help="only entries of this family, such as 'whisper'")
     command.add_argument("--task", metavar="KIND", help="only entries for this task, such as 'transcription'")
+    command.add_argument("--family", metavar="NAME", help="only entries of this family, such as 'whisper'")
+    command.add_argument(
+        "--tag",
+        metavar="TAG",
+        action="append",
+        default=[],
+        help="only entries with this tag; may be repeated",
+    )
+    command.add_argument(
+        "--max-size", metavar="SIZE", help="only entries whose files take at most so much, such as 500MB"
+    )
+    command.add_argument(
+        "--licence", "--license", metavar="NAME", help="only entries of this licence, such as 'MIT'"
+    )
+    command.add_argument(
+        "--backend", metavar="NAME", help="only entries that this backend can run here, such as 'torch'"
+    )
     command.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -123,6 +139,32 @@ def _show(command: Parser) -> None:
     command.add_argument("name", metavar="NAME", help=_NAME)
     command.add_argument("--json", action="store_true", help="write JSON")
     _trust(command)
+
+
+def _check(command: Parser) -> None:
+    _entries(command)
+    command.add_argument(
+        "--require-headers",
+        action="store_true",
+        help="accept the checkpoint's own header only, no committed list of its tensors",
+    )
+    command.add_argument(
+        "--write-tensors",
+        action="store_true",
+        help="make the entry's tensors.json anew from the checkpoint's header",
+    )
+    _offline(command)
+    _trust(command)
+
+
+def _entries(command: Parser) -> None:
+    """The entries that a report is of."""
+    command.add_argument(
+        "names", metavar="NAME", nargs="*", default=[], help=f"{_NAME}; if none, this folder's entry"
+    )
+    command.set_defaults(more="names")
+    command.add_argument("--all", action="store_true", help="every entry of the zoo and of NEST_ZOO")
+    command.add_argument("--json", action="store_true", help="write JSON")
 
 
 def _inspect(command: Parser) -> None:
@@ -154,7 +196,7 @@ def _trust(command: Parser) -> None:
     )
 
 
-_NAME = "an entry's name, such as 'whisper-tiny.en', or the path of its folder"
+_NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
 _DEBUG = "show the traceback of an error"
 _COMMANDS = {
     "run": ("do the whole job of a model, such as speech to text", _run),
@@ -165,4 +207,6 @@ _COMMANDS = {
         "print the entries, generics and blocks of a definition, its program or its source",
         _inspect,
     ),
+    "check": ("check that an entry is valid, elaborates and fits its checkpoint", _check),
+    "lint": ("check that an entry's folder is as a zoo wants it", _entries),
 }

@@ -8,9 +8,10 @@ from typing import Any
 from nest.cli._definition import signatures
 from nest.cli._entry import task_of
 from nest.cli._format import columns, file_size, json_text, paragraph, section
-from nest.errors import ManifestError
+from nest.cli._use import usage, usage_facts
 from nest.ir import Program
-from nest.registry import Entry, FileSpec, Mirror, Weights, find
+from nest.registry import Entry, FileSpec, Mirror, find
+from nest.registry.tensors import read_tensors
 
 
 def main(args: argparse.Namespace) -> int:
@@ -24,24 +25,21 @@ def _program(entry: Entry, *, trust: bool) -> Program | None:
     """The program, or None where reading it would run a file that nobody has trusted."""
     from nest.loading import program_of
 
-    try:
-        entry.definition(trust_source=trust or None)
-    except ManifestError:
-        return None
-    return program_of(entry, trust_source=trust or None)
+    return program_of(entry, trust_source=trust) if trust or entry.trusted else None
 
 
 def _card(entry: Entry, program: Program | None) -> str:
     model = entry.manifest.model
     heading = f"{entry.name}: {model.title}\n\n{paragraph(model.summary)}\n"
-    entries = _signature_lines(program) if program else _UNTRUSTED
+    entries = _signature_lines(program) if program else paragraph(f"Not read. {entry.refusal}", indent=2)
     parts = [
         section("About", columns(_about(entry), indent=2)),
         section("Entries", entries),
         section("Generics", paragraph(", ".join(f"{n} = {v}" for n, v in entry.generics.items()), indent=2)),
-        section("Files", _files(entry.manifest.weights)),
+        section("Files", _files(entry)),
+        section("Numerics", _numerics(entry)),
         section("Sample", _sample(entry)),
-        section("Use", _use(entry)),
+        section("Use", usage(entry)),
     ]
     return heading + "".join(parts).rstrip("\n")
 
@@ -50,26 +48,31 @@ def _about(entry: Entry) -> list[tuple[str, str]]:
     model = entry.manifest.model
     rows = [("task", task_of(entry) or "none"), ("family", model.family), ("licence", model.license)]
     rows += [("tags", ", ".join(model.tags))] if model.tags else []
+    rows += [("also", ", ".join(model.aliases))] if model.aliases else []
     rows += list(entry.manifest.links.items())
     return [*rows, ("folder", str(entry.directory))]
 
 
-_UNTRUSTED = paragraph(
-    "Not read: that would run the definition's Python, and this entry is not of the zoo. --trust-source allows it.",
-    indent=2,
-)
-
-
 def _signature_lines(program: Program) -> str:
-    return "\n".join(f"  {name}{signature}" for name, signature in signatures(program).items())
+    lines = []
+    for name, function in program.entries.items():
+        lines.append(f"  {name}{function.signature}")
+        if function.doc:
+            lines.append(paragraph(function.doc.strip().partition("\n")[0], indent=6))
+    return "\n".join(lines)
 
 
-def _files(weights: Weights | None) -> str:
+def _files(entry: Entry) -> str:
+    weights = entry.manifest.weights
     if weights is None:
-        return ""
+        return "  none: nest.toml has no [weights], and nest.load takes weights=None for random ones"
     rows = [(spec.name, file_size(spec.size), _digest(spec)) for spec in weights.files]
     lines = [f"  {weights.repo} at {weights.revision}", columns(rows, indent=4)]
     lines += [_mirror(mirror) for mirror in weights.mirror]
+    listed = read_tensors(entry.directory, entry.name)
+    if listed is not None:
+        origin = "read from its header" if listed.source == "header" else f"derived. {listed.note}"
+        lines.append(paragraph(f"tensors of the checkpoint: {origin}", indent=2))
     return "\n".join(lines)
 
 
@@ -87,6 +90,23 @@ def _mirror(mirror: Mirror) -> str:
     return f"{heading}\n{columns(rows, indent=4)}"
 
 
+def _numerics(entry: Entry) -> str:
+    """What the entry promises of its outputs; a number without what it is measured against says nothing."""
+    tolerance = entry.manifest.tolerance
+    if not tolerance:
+        return ""
+    rows = [
+        (
+            output,
+            f"at most {bound.max:.1e} from the reference library's",
+            f"on {bound.input}" if bound.input else "",
+        )
+        for output, bound in tolerance.items()
+    ]
+    dtypes = ", ".join(entry.manifest.dtypes)
+    return f"{columns(rows, indent=2)}\n  absolute, with the same weights in f32; measured in {dtypes}"
+
+
 def _sample(entry: Entry) -> str:
     rows: list[tuple[str, str]] = []
     for sample in entry.samples:
@@ -95,20 +115,12 @@ def _sample(entry: Entry) -> str:
     return columns(rows, indent=2)
 
 
-def _use(entry: Entry) -> str:
-    lines = ["import nest"]
-    command = []
-    if task_of(entry) == "transcription":
-        command = [f"nest run {entry.name} talk.mp3", ""]
-        lines.append(f'print(nest.pipeline("{entry.name}")("talk.mp3").text)')
-    lines.append(f'model = nest.load("{entry.name}", backend="torch")')
-    return "\n".join(f"  {line}".rstrip() for line in [*command, *lines])
-
-
 def _facts(entry: Entry, program: Program | None) -> dict[str, Any]:
     return {
         **entry.manifest.model_dump(mode="json", exclude_none=True),
         "directory": entry.directory,
+        "trusted": entry.trusted,
         "entries": signatures(program) if program else None,
         "samples": [sample.model_dump(mode="json", exclude_none=True) for sample in entry.samples],
+        "use": usage_facts(entry),
     }

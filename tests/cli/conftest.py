@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nest.cli import main
+from nest.registry import zoo_directory
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,3 +62,22 @@ def process() -> Command:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+def data(command: Command, *arguments: str) -> Any:
+    """What a command writes as JSON."""
+    outcome = command(*arguments, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    return json.loads(outcome.out)
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """An entry outside the zoo, with a definition of its own."""
+    folder = tmp_path / "my-whisper"
+    shutil.copytree(zoo_directory() / "whisper-tiny", folder)
+    manifest = (folder / "nest.toml").read_text(encoding="utf-8")
+    (folder / "nest.toml").write_text(
+        manifest.replace('name = "whisper-tiny"', 'name = "my-whisper"'), "utf-8"
+    )
+    return folder

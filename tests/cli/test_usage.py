@@ -12,9 +12,12 @@ from .conftest import Command
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "A command is needed: run, pull, list, show, inspect. See: nest --help"),
+        ([], "A command is needed: run, pull, list, show, inspect, check, lint. See: nest --help"),
         (["rnu"], "There is no command 'rnu'. Did you mean 'run'? See: nest --help"),
-        (["x"], "There is no command 'x'. Known: run, pull, list, show, inspect. See: nest --help"),
+        (
+            ["x"],
+            "There is no command 'x'. Known: run, pull, list, show, inspect, check, lint. See: nest --help",
+        ),
         (["run"], "The following arguments are required: NAME. See: nest run --help"),
         (
             ["run", "a", "b", "--jsno"],
@@ -53,7 +56,7 @@ def test_the_version(command: Command, flag: str) -> None:
     assert command(flag).code == 0
 
 
-@pytest.mark.parametrize("name", ["run", "pull", "list", "show", "inspect"])
+@pytest.mark.parametrize("name", ["run", "pull", "list", "show", "inspect", "check", "lint"])
 def test_help_names_every_command_and_option(command: Command, name: str) -> None:
     assert f"\n    {name}" in command("--help").out
     outcome = command(name, "--help")

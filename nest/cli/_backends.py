@@ -1,0 +1,52 @@
+"""The backends, and which of them this environment can run; found out without importing any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from nest._suggest import did_you_mean
+from nest.errors import CallError
+
+__all__ = ["BACKENDS", "Backend", "backend"]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What a backend needs, the extra of `nest-zoo` that brings it, and what `nest.load` gives with it."""
+
+    modules: tuple[str, ...]
+    extra: str | None
+    gives: str
+
+    @property
+    def installed(self) -> bool:
+        """Whether its framework can be imported here."""
+        return all(find_spec(module) is not None for module in self.modules)
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs it."""
+        return f"pip install 'nest-zoo{f'[{self.extra}]' if self.extra else ''}'"
+
+
+BACKENDS: Mapping[str, Backend] = {
+    "torch": Backend(("torch",), "torch", "a torch.nn.Module"),
+    "jax": Backend(("jax",), "jax", "jitted functions over a tree of parameters"),
+    "nnx": Backend(("jax", "flax"), "jax", "a flax.nnx.Module"),
+    "onnx": Backend(("onnxruntime", "onnx_ir"), "onnx", "ONNX graphs and their sessions"),
+    "reference": Backend(("numpy",), None, "numpy, slow and plain"),
+}
+
+
+def backend(name: str) -> Backend:
+    """The backend of that name.
+
+    Raises:
+        CallError: there is none.
+    """
+    if name not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise CallError(f"There is no backend '{name}'; nest has {known}.{did_you_mean(name, BACKENDS)}")
+    return BACKENDS[name]
