@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
 from nest.checking.headers import UnseenError, remote_tensors
-from nest.errors import DigestError, FetchError
+from nest.errors import DigestError, FetchError, WeightsError
 from nest.ir.parammap import TensorSpec
 from nest.registry import Entry, FileSpec
 from nest.registry.tensors import TENSORS_FILE, TensorList, read_tensors
-from nest.weights import fetch, open_checkpoint
+from nest.weights import cache_root, fetch, open_checkpoint
+from nest.weights.hub import hub_offline
+from nest.weights.site import policy
+from nest.weights.source import Source
+from nest.weights.sources import Sources
 
 __all__ = ["Checkpoints", "Tensors", "checkpoint_files"]
 
@@ -77,31 +79,46 @@ class Checkpoints:
         return open_checkpoint([fetched.files[spec.name] for spec in files]).specs
 
     def _remote(self, entry: Entry, files: list[FileSpec]) -> dict[str, TensorSpec]:
-        from huggingface_hub import get_token
-
+        """The headers, from the first server that has them; which may be asked, and in what order, the site says."""
         weights = entry.manifest.weights
-        if self.offline or _offline() or weights is None:
+        if self.offline or hub_offline() or weights is None:
             raise UnseenError("the network was not asked")
-        endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
-        if endpoint in self._unreachable:
-            raise UnseenError(self._unreachable[endpoint])
-        token = self.token or get_token()
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        sources = Sources(weights, policy(), root=cache_root(), token=self.token).allowed
+        reasons = []
+        for source in sources:
+            if source.kind in ("hub", "url"):
+                try:
+                    return self._from(source, files)
+                except UnseenError as error:
+                    reasons.append(str(error))
+        raise UnseenError("; ".join(reasons) or "the site's configuration allows no server to be asked")
+
+    def _from(self, source: Source, files: list[FileSpec]) -> dict[str, TensorSpec]:
+        host = str(source.host)
+        if host in self._unreachable:
+            raise UnseenError(self._unreachable[host])
+        headers = self._token() if source.kind == "hub" else {}
         found: dict[str, TensorSpec] = {}
         for spec in files:
-            url = f"{endpoint}/{weights.repo}/resolve/{weights.revision}/{quote(spec.name)}"
+            url = source.location(spec.name)
             try:
                 found.update(remote_tensors(url, spec, headers))
             except UnseenError as error:
-                message = f"{endpoint} cannot be reached ({error})" if error.host else f"{url}: {error}"
+                message = f"{host} cannot be reached ({error})" if error.host else f"{url}: {error}"
                 if error.host:
-                    self._unreachable[endpoint] = message
+                    self._unreachable[host] = message
                 raise UnseenError(message, host=error.host) from error
+            except WeightsError as error:
+                if source.kind == "hub":
+                    raise
+                raise UnseenError(str(error).rstrip(".")) from error  # the mirror's fault, not the entry's
         return found
 
+    def _token(self) -> dict[str, str]:
+        from huggingface_hub import get_token
 
-def _offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+        token = self.token or get_token()
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _names(files: list[FileSpec]) -> str:

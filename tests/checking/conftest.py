@@ -61,6 +61,8 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub-cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("nest.weights.site.machine_file", lambda: tmp_path / "machine.toml")
+    monkeypatch.setattr("nest.weights.site.user_file", lambda: tmp_path / "user.toml")
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "NEST_ZOO"):
         monkeypatch.delenv(name, raising=False)
 

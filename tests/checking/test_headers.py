@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nest.checking import Checkpoints, check
@@ -10,7 +12,7 @@ from nest.errors import WeightsError
 from nest.registry import FileSpec, find, zoo_directory
 from nest.registry.tensors import read_tensors
 
-from .conftest import Copy, RangeHub
+from .conftest import REPO, REVISION, Copy, RangeHub
 from .test_check import run, said
 
 
@@ -143,7 +145,7 @@ class TestCheck:
     def test_a_list_is_not_enough_where_headers_are_required(self, copy: Copy) -> None:
         report = run(copy, checkpoints=Checkpoints(), require_headers=True)
         (fault,) = said(report, "bindings", "fault")
-        assert fault.startswith("checkpoint not seen: http://127.0.0.1:9 cannot be reached (")
+        assert fault.startswith("checkpoint not seen: 127.0.0.1:9 cannot be reached (")
         assert fault.endswith("--require-headers accepts the checkpoint's own header only")
 
     def test_a_host_that_is_away_is_asked_once(self, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,8 +158,42 @@ class TestCheck:
         monkeypatch.setattr("nest.checking.tensors.remote_tensors", remote)
         for _ in range(2):
             (note,) = said(run(copy, checkpoints=checkpoints), "bindings", "note")
-            assert note.startswith("checkpoint not seen: http://127.0.0.1:9 cannot be reached (no route).")
+            assert note.startswith("checkpoint not seen: 127.0.0.1:9 cannot be reached (no route).")
         assert len(asked) == 1
+
+    def test_a_site_that_forbids_the_hub_is_heeded(
+        self, right_size: Copy, hub: RangeHub, tmp_path: Path
+    ) -> None:
+        (tmp_path / "machine.toml").write_text('sources = ["directory"]\n', "utf-8")
+        (note,) = said(run(right_size, checkpoints=Checkpoints()), "bindings", "note")
+        assert note.startswith(
+            "checkpoint not seen: the site's configuration allows no server to be asked. Checked against"
+        )
+        assert hub.requests == []
+
+    def test_a_mirror_of_the_site_has_headers_too(
+        self, right_size: Copy, hub: RangeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HF_TOKEN", "hf_of_mine")
+        hub.path = f"/{REPO}/{REVISION}/model.safetensors"
+        (tmp_path / "machine.toml").write_text(
+            f'sources = ["url"]\n[[mirror]]\nurl = "{hub.endpoint}/{{repo}}/{{revision}}/{{file}}"\n', "utf-8"
+        )
+        report = run(right_size, checkpoints=Checkpoints(), require_headers=True)
+        assert report.faults == []
+        assert [request.split()[0] for request in hub.requests] == [hub.path] * 2
+        assert not any("Bearer" in request for request in hub.requests)
+
+    def test_a_mirror_without_the_file_is_no_fault_of_the_entry(
+        self, right_size: Copy, hub: RangeHub, tmp_path: Path
+    ) -> None:
+        (tmp_path / "machine.toml").write_text(
+            f'sources = ["url"]\n[[mirror]]\nurl = "{hub.endpoint}/nowhere/{{repo}}/{{revision}}/{{file}}"\n',
+            "utf-8",
+        )
+        report = run(right_size, checkpoints=Checkpoints())
+        assert report.faults == []
+        assert "/model.safetensors is not there (status 404). Checked" in said(report, "bindings", "note")[0]
 
     @pytest.mark.parametrize("how", ["option", "variable"])
     def test_offline_asks_nobody(
