@@ -1,16 +1,17 @@
-"""A function of a program as a pure function over jax arrays."""
+"""A function of a program as a pure function over jax arrays, for jax to trace."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from nest.backends.jax.dtypes import jax_dtype
 from nest.backends.jax.rules import RULES
-from nest.backends.jax.rules.indexing import written
+from nest.backends.jax.rules.indexing import write_slots
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
@@ -19,21 +20,25 @@ from nest.ir.program import Function, Node, Path, Value, path_text
 __all__ = ["lower"]
 
 _TYPED = frozenset({"iota", "full", "constant", "cast"})
-_DTYPES: dict[str, Any] = {
-    "f32": jnp.float32,
-    "f16": jnp.float16,
-    "bf16": jnp.bfloat16,
-    "i32": jnp.int32,
-    "i16": jnp.int16,
-    "i8": jnp.int8,
-    "u8": jnp.uint8,
-    "bool": jnp.bool_,
-}
 
 
-def lower(function: Function, params: Mapping[str, Array], state: dict[str, Array], arguments: list[Array], path: Path = ()) -> tuple[Array, ...]:
-    """The results of a function of the block at `path`; `state` is read, and its entries are replaced."""
-    frame = _Frame(function, params, state, path)
+def lower(
+    function: Function,
+    params: Mapping[str, Array],
+    states: dict[str, Array],
+    arguments: Sequence[Any],
+    path: Path = (),
+) -> tuple[Array, ...]:
+    """The results of a function of the block at `path`.
+
+    Args:
+        function: what to compute.
+        params: parameters by definition path, in any float type; each is used in the program's.
+        states: states by definition path; the written ones are replaced in this dict, never in their buffers.
+        arguments: arrays in the order of the signature.
+        path: the block's.
+    """
+    frame = _Frame(function, params, states, path)
     for value, array in zip(function.arguments, arguments, strict=True):
         frame.bind(value, array)
     for node in function.nodes:
@@ -44,16 +49,22 @@ def lower(function: Function, params: Mapping[str, Array], state: dict[str, Arra
 class _Frame:
     """One call: the values of its nodes, and what its symbols stand for."""
 
-    def __init__(self, function: Function, params: Mapping[str, Array], state: dict[str, Array], path: Path) -> None:
+    def __init__(
+        self, function: Function, params: Mapping[str, Array], states: dict[str, Array], path: Path
+    ) -> None:
         self.params = params
-        self.state = state
+        self.states = states
         self.path = path
         self.values: dict[int, Any] = {}
+        # Under `jax.export` a symbol may be a size that is not known yet.
         self.symbols: dict[str, Any] = {
-            n: int(v) for n, v in function.block.generics.items() if isinstance(v, Dim) and v.value is not None
+            n: v.value
+            for n, v in function.block.generics.items()
+            if isinstance(v, Dim) and v.value is not None
         }
 
     def bind(self, value: Value, array: Any) -> None:
+        """Give a value its array, and its bare symbols their sizes."""
         self.values[id(value)] = array
         for dim, size in zip(value.type.shape, array.shape, strict=True):
             name = dim.as_symbol()
@@ -61,8 +72,7 @@ class _Frame:
                 self.symbols.setdefault(name, size)
 
     def step(self, node: Node) -> None:
-        handler = getattr(self, f"_{node.op}", None)
-        outputs = handler(node) if handler is not None else self._rule(node)
+        outputs = _OWN.get(node.op, _rule)(self, node)
         for value, array in zip(node.outputs, outputs, strict=True):
             self.bind(value, array)
 
@@ -71,62 +81,89 @@ class _Frame:
             return self.values[id(x)]
         return x.evaluate(self.symbols) if isinstance(x, Dim) else x
 
-    def _attr(self, x: Any) -> Any:
+    def operands(self, node: Node) -> list[Any]:
+        return [self.operand(x) for x in node.inputs]
+
+    def attr(self, x: Any) -> Any:
         if isinstance(x, Dim):
             return x.evaluate(self.symbols)
         if isinstance(x, DType):
-            return _DTYPES[x.value]
-        return tuple(map(self._attr, x)) if isinstance(x, tuple) else x
+            return jax_dtype(x.value)
+        return tuple(map(self.attr, x)) if isinstance(x, tuple) else x
 
-    def _rule(self, node: Node) -> tuple[Any, ...]:
-        rule = RULES.get(node.op)
-        if rule is None:
-            raise DefinitionError(f"The jax backend has no rule for the op '{node.op}'.")
-        attrs = {n: self._attr(v) for n, v in node.attrs.items()}
-        if node.op in _TYPED:
-            attrs["dtype"] = _DTYPES[node.outputs[0].type.dtype.value]
-        outputs = rule(*(self.operand(x) for x in node.inputs), **attrs)
-        return outputs if isinstance(outputs, tuple) else (outputs,)
-
-    def _name(self, node: Node) -> str:
+    def name(self, node: Node) -> str:
+        """The full path of what a node refers to."""
         return path_text((*self.path, *node.attrs["path"]))
 
-    def _param(self, node: Node) -> tuple[Any, ...]:
-        return (self.params[self._name(node)].astype(_DTYPES[node.outputs[0].type.dtype.value]),)
 
-    def _read(self, node: Node) -> tuple[Any, ...]:
-        return (self.state[self._name(node)],)
+Outputs = tuple[Any, ...]
 
-    def _assign(self, node: Node) -> tuple[Any, ...]:
-        self.state[self._name(node)] = self.operand(node.inputs[0])
-        return ()
 
-    def _update(self, node: Node) -> tuple[Any, ...]:
-        value, pos = map(self.operand, node.inputs)
-        name = self._name(node)
-        self.state[name] = written(self.state[name], value, pos, node.attrs["axis"], node.attrs["batch_axis"])
-        return (self.state[name],)
+def _rule(frame: _Frame, node: Node) -> Outputs:
+    rule = RULES.get(node.op)
+    if rule is None:
+        raise DefinitionError(f"The jax backend has no rule for the op '{node.op}'.")
+    attrs = {n: frame.attr(v) for n, v in node.attrs.items()}
+    if node.op in _TYPED:
+        attrs["dtype"] = jax_dtype(node.outputs[0].type.dtype.value)
+    outputs = rule(*frame.operands(node), **attrs)
+    return outputs if isinstance(outputs, tuple) else (outputs,)
 
-    def _call(self, node: Node) -> tuple[Any, ...]:
-        path = (*self.path, *node.attrs["path"])
-        return lower(node.attrs["function"], self.params, self.state, [self.operand(x) for x in node.inputs], path)
 
-    def _while_loop(self, node: Node) -> tuple[Any, ...]:
-        cond, body = node.attrs["cond"], node.attrs["body"]
-        names = sorted(path_text((*self.path, *p)) for p in body.writes)
+def _param(frame: _Frame, node: Node) -> Outputs:
+    return (frame.params[frame.name(node)].astype(jax_dtype(node.outputs[0].type.dtype.value)),)
 
-        def test(carry: Any) -> Array:
-            trip, values, states = carry
-            (go,) = lower(cond, self.params, {**self.state, **states}, list(values), self.path)
-            return go & (trip < node.attrs["max_trips"])
 
-        def advance(carry: Any) -> Any:
-            trip, values, states = carry
-            state = {**self.state, **states}
-            values = lower(body, self.params, state, list(values), self.path)
-            return trip + 1, tuple(values), {n: state[n] for n in names}
+def _read(frame: _Frame, node: Node) -> Outputs:
+    return (frame.states[frame.name(node)],)
 
-        start = jnp.int32(0), tuple(self.operand(x) for x in node.inputs), {n: self.state[n] for n in names}
-        _, values, states = lax.while_loop(test, advance, start)
-        self.state.update(states)
-        return tuple(values)
+
+def _assign(frame: _Frame, node: Node) -> Outputs:
+    (frame.states[frame.name(node)],) = frame.operands(node)
+    return ()
+
+
+def _update(frame: _Frame, node: Node) -> Outputs:
+    value, pos = frame.operands(node)
+    name, axis, rows = frame.name(node), node.attrs["axis"], node.attrs["batch_axis"]
+    frame.states[name] = write_slots(frame.states[name], value, pos, axis, rows)
+    return (frame.states[name],)
+
+
+def _call(frame: _Frame, node: Node) -> Outputs:
+    function, path = node.attrs["function"], node.attrs["path"]
+    with jax.named_scope(path_text((*path, function.name))):
+        return lower(function, frame.params, frame.states, frame.operands(node), (*frame.path, *path))
+
+
+def _while_loop(frame: _Frame, node: Node) -> Outputs:
+    """States that the body writes are carried beside the carry, and a count of the trips."""
+    cond, body, limit = node.attrs["cond"], node.attrs["body"], node.attrs["max_trips"]
+    written = sorted(path_text((*frame.path, *p)) for p in body.writes)
+
+    def test(loop: Any) -> Array:
+        trip, carry, states = loop
+        (go,) = lower(cond, frame.params, {**frame.states, **states}, carry, frame.path)
+        more: Array = go & (trip < limit)
+        return more
+
+    def advance(loop: Any) -> Any:
+        trip, carry, states = loop
+        after = {**frame.states, **states}
+        carry = lower(body, frame.params, after, carry, frame.path)
+        return trip + 1, carry, {n: after[n] for n in written}
+
+    start = jnp.int32(0), tuple(frame.operands(node)), {n: frame.states[n] for n in written}
+    _, carry, states = lax.while_loop(test, advance, start)
+    frame.states.update(states)
+    return tuple(carry)
+
+
+_OWN: dict[str, Callable[[_Frame, Node], Outputs]] = {
+    "param": _param,
+    "read": _read,
+    "assign": _assign,
+    "update": _update,
+    "call": _call,
+    "while_loop": _while_loop,
+}

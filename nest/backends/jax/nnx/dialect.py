@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nest.backends.jax.nnx.helpers import HELPERS, LAYERS
+from nest.backends.jax.nnx.helpers import HELPERS
+from nest.backends.jax.nnx.layers import LAYERS
 from nest.backends.source.dialect import Dialect, DimSpeller
 from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Raw, Unary, literal
 from nest.backends.source.methods import MethodWriter
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
-from nest.ir.program import BlockUse, Node, Value
+from nest.ir.program import BlockUse, Function, Node
 
 __all__ = ["RULES", "NnxDialect"]
 
@@ -55,20 +56,44 @@ class NnxDialect(Dialect):
     def layer(self, use: BlockUse, spell: DimSpeller) -> Expr | None:
         if not use.block.module.startswith("nest.layers.standard") or use.block.name not in LAYERS:
             return None
-        args: list[Expr] = []
-        for value in use.generics.values():
-            args.append(Raw(spell(value)) if isinstance(value, Dim) else Raw(value.name) if value.name != value.value else self.dtype(value))
-        statics = {n: literal(v) for n, v in use.block.statics.items() if n in _SHOWN and v != _SHOWN[n]}
+        kwargs: dict[str, Expr] = {
+            n: literal(v) for n, v in use.block.statics.items() if n in _STATICS and v != _STATICS[n]
+        }
         if use.block.name in _BIASED and "bias" not in use.block.params:
-            statics["bias"] = literal(False)
-        return Call(Name(use.block.name), args, {**statics, "rngs": Name("rngs")})
+            kwargs["bias"] = literal(False)
+        return Call(Name(use.block.name), self._generics(use, spell), {**kwargs, "rngs": Name("rngs")})
+
+    def _generics(self, use: BlockUse, spell: DimSpeller) -> list[Expr]:
+        return [
+            Raw(spell(v)) if isinstance(v, Dim) else Raw(v.name) if v.name != v.value else self.dtype(v)
+            for v in use.generics.values()
+        ]
 
     def while_loop(self, writer: MethodWriter, node: Node, carry: list[str]) -> list[str] | None:
-        raise DefinitionError("not yet")
+        functions = node.attrs["cond"], node.attrs["body"]
+        stateful = any(f.uses_state for f in functions)
+        args: list[Expr] = [_region(writer, f, carry, stateful) for f in functions]
+        args.append(Listing([writer.expr(x) for x in node.inputs], "()"))
+        args.append(literal(node.attrs["max_trips"]))
+        made = writer.helper("while_loop", *args, *([Name("state")] if stateful else []))
+        target = ", ".join(carry) + ("," if len(carry) == 1 else "")
+        first, *rest = made.lines(_WIDTH - len(target) - 3)
+        return [f"{target} = {first}", *rest]
 
 
+def _region(writer: MethodWriter, function: Function, carry: list[str], stateful: bool) -> Expr:
+    """The method of a condition or a body; where only the other one takes the state, one that drops it."""
+    own = Attr(Name("self"), writer.method_name(function))
+    if function.uses_state or not stateful:
+        return own
+    names = ", ".join(carry)
+    return Raw(f"lambda {names}, state: {own.flat()}({names})")
+
+
+_WIDTH = 92
 _BIASED = frozenset({"Linear", "Conv1d", "Conv2d"})
-_SHOWN = {"eps": None, "kernel": None, "groups": 1, "stride": 1, "padding": 0}
+# What a layer's constructor takes beside its generics, with its defaults.
+_STATICS = {"eps": None, "kernel": None, "groups": 1, "stride": 1, "padding": 0}
 
 
 def call(name: str, *args: Expr, **kwargs: Expr) -> Call:
@@ -126,7 +151,11 @@ def _reshape(w: MethodWriter, n: Node) -> Expr:
 
 @rule("permute")
 def _permute(w: MethodWriter, n: Node) -> Expr:
-    return method(w.expr(n.inputs[0]), "transpose", *map(literal, n.attrs["axes"]))
+    axes = n.attrs["axes"]
+    moved = [a for a, b in enumerate(axes) if a != b]
+    if len(moved) == 2:
+        return method(w.expr(n.inputs[0]), "swapaxes", *map(literal, moved))
+    return method(w.expr(n.inputs[0]), "transpose", *map(literal, axes))
 
 
 @rule("concat")
@@ -148,7 +177,9 @@ def _pad(w: MethodWriter, n: Node) -> Expr:
     zero = Raw("(0, 0)")
     widths: list[Expr] = [zero] * n.outputs[0].type.rank
     widths[n.attrs["axis"]] = Listing(w.dims([n.attrs["before"], n.attrs["after"]]), "()")
-    return call("jnp.pad", w.expr(n.inputs[0]), Listing(widths, "()"), constant_values=literal(n.attrs["value"]))
+    return call(
+        "jnp.pad", w.expr(n.inputs[0]), Listing(widths, "()"), constant_values=literal(n.attrs["value"])
+    )
 
 
 @rule("broadcast_to")
@@ -214,7 +245,9 @@ def _conv(w: MethodWriter, n: Node) -> Expr:
     return w.helper("conv", *(w.expr(x) for x in n.inputs if x is not None), **kwargs)
 
 
-@rule("max_pool", "layer_norm", "rms_norm", "group_norm", "batch_norm", "rope", "softmax", "cumsum", "top_k", "logsumexp")
+@rule(
+    "max_pool", "layer_norm", "rms_norm", "group_norm", "batch_norm", "rope", "softmax", "cumsum", "top_k", "logsumexp"
+)  # fmt: skip
 def _as_rule(w: MethodWriter, n: Node) -> Expr:
     return w.helper(n.op, *_args(w, n), **{name: literal(v) for name, v in n.attrs.items()})
 
@@ -234,7 +267,9 @@ def _attention(w: MethodWriter, n: Node) -> Expr:
         seen = shown if seen is None else Binary("&", shown, seen)
     kwargs = {name: w.expr(x) for name, x in (("bias", bias), ("sinks", sinks)) if x is not None}
     kwargs |= {name: literal(n.attrs[name]) for name in ("scale", "softcap") if n.attrs[name] is not None}
-    return w.helper("attention", w.expr(q), w.expr(k), w.expr(v), *([seen] if seen is not None else []), **kwargs)
+    return w.helper(
+        "attention", w.expr(q), w.expr(k), w.expr(v), *([seen] if seen is not None else []), **kwargs
+    )
 
 
 @rule("sum", "mean", "max", "min", "any")

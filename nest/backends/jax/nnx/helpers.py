@@ -1,39 +1,34 @@
-"""What generated NNX source calls: functions and layers whose text is copied into it."""
+"""Functions that generated NNX source calls. Their text is copied into it, so each stands by itself.
+
+Most of them are the rules of the jax backend: what an op computes is written once.
+"""
 
 from __future__ import annotations
 
-import inspect
 import math
-import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array
+from jax import Array, lax
 
-from nest.backends.jax.rules import attention, contraction, indexing, normalization, reduction
-from nest.backends.jax.rules.attention import rope, visible
+from nest.backends.jax.rules.attention import attention, rope, visible
 from nest.backends.jax.rules.contraction import conv, einsum, expert_linear, linear, max_pool
-from nest.backends.jax.rules.indexing import written
+from nest.backends.jax.rules.indexing import write_slots
 from nest.backends.jax.rules.normalization import batch_norm, group_norm, layer_norm, rms_norm
 from nest.backends.jax.rules.reduction import cumsum, logsumexp, softmax, top_k
 
-__all__ = ["HELPERS", "LAYERS", "helper_text"]
+__all__ = ["HELPERS", "Buffer", "Cache"]
 
 
-class Cache(nnx.Variable):
+class Cache(nnx.Variable[Array]):
     """A tensor that a session keeps between calls."""
 
 
-class Buffer(nnx.Variable):
+class Buffer(nnx.Variable[Array]):
     """A tensor of the checkpoint that is not trained."""
-
-
-def update_cache(cache: Cache, value: Array, pos: Array | int, axis: int, rows: int = 0) -> Array:
-    """Write `value` at the slots pos, pos+1, ... of each row along `axis`; the whole cache."""
-    cache[...] = written(cache[...], value, pos, axis, rows)
-    return cache[...]
 
 
 def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -42,39 +37,55 @@ def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def fan_in(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Random values of variance one over the inputs of each output, which is axis 0."""
-    scale = max(1, math.prod(shape[1:])) ** -0.5
+    """Random values of variance one over the inputs of each output; outputs are axis 0."""
+    scale = 1 / math.sqrt(max(1, math.prod(shape[1:])))
     return (scale * jax.random.normal(key, shape)).astype(dtype)
 
 
-class Linear(nnx.Module):
-    """x @ weight.T + bias over the last axis; weight is [Out, In]."""
-
-    def __init__(self, In: int, Out: int, T: Any, *, bias: bool = True, rngs: nnx.Rngs) -> None:
-        self.weight = nnx.Param(fan_in(rngs.params(), (Out, In), T))
-        self.bias = nnx.Param(jnp.zeros((Out,), T)) if bias else None
-
-    def __call__(self, x: Array) -> Array:
-        return linear(x, self.weight[...], None if self.bias is None else self.bias[...])
+def update_cache(cache: Cache, value: Array, pos: Array | int, axis: int, rows: int = 0) -> Array:
+    """Write `value` at the slots pos, pos+1, ... of each row along `axis`; the whole cache."""
+    cache.set_value(write_slots(cache[...], value, pos, axis, rows))
+    return cache[...]
 
 
-class LayerNorm(nnx.Module):
-    """Mean and variance normalization over the last axis, in f32."""
+def while_loop(
+    cond: Callable[..., Array],
+    body: Callable[..., tuple[Array, ...]],
+    carry: tuple[Array, ...],
+    max_trips: int,
+    state: nnx.Dict[Any] | None = None,
+) -> tuple[Array, ...]:
+    """Repeat `body` while `cond` holds, at most `max_trips` times; both take the carry, and the state if there is one.
 
-    def __init__(self, D: int, T: Any, *, eps: float, rngs: nnx.Rngs) -> None:
-        self.eps = eps
-        self.weight = nnx.Param(jnp.ones((D,), T))
-        self.bias = nnx.Param(jnp.zeros((D,), T))
+    Caches cannot change inside `lax.while_loop`, so each trip merges a state of its own.
+    """
+    graph, leaves = nnx.split(nnx.Dict() if state is None else state)
 
-    def __call__(self, x: Array) -> Array:
-        return layer_norm(x, self.weight[...], self.bias[...], eps=self.eps)
+    def arguments(carry: tuple[Array, ...], inner: Any) -> tuple[Any, ...]:
+        return carry if state is None else (*carry, inner)
+
+    def test(loop: Any) -> Array:
+        trip, carry, leaves = loop
+        more: Array = cond(*arguments(carry, nnx.merge(graph, leaves)))
+        return jnp.logical_and(more, trip < max_trips)
+
+    def advance(loop: Any) -> Any:
+        trip, carry, leaves = loop
+        inner = nnx.merge(graph, leaves)
+        carry = body(*arguments(carry, inner))
+        return trip + 1, carry, nnx.state(inner)
+
+    _, carry, leaves = lax.while_loop(test, advance, (jnp.int32(0), carry, leaves))
+    if state is not None:
+        nnx.update(state, leaves)
+    return carry
 
 
 HELPERS: dict[str, Any] = {
     f.__name__: f
     for f in (
-        update_cache, written, visible, attention.attention, rope, linear, expert_linear, einsum, conv, max_pool, layer_norm,
-        rms_norm, group_norm, batch_norm, softmax, cumsum, logsumexp, top_k, normal, fan_in, Cache, Buffer,
+        Cache, Buffer, write_slots, update_cache, visible, attention, rope, linear, expert_linear, einsum, conv,
+        max_pool, layer_norm, rms_norm, group_norm, batch_norm, softmax, cumsum, logsumexp, top_k, while_loop, normal,
+        fan_in,
     )
 }  # fmt: skip
-LAYERS: dict[str, Any] = {c.__name__: c for c in (Linear, LayerNorm)}

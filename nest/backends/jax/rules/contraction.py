@@ -56,4 +56,5 @@ def max_pool(x: Array, *, kernel: int, stride: int, padding: int) -> Array:
     """The largest element of each window of x [B, C, H, W]; padding never wins."""
     window, strides = (1, 1, kernel, kernel), (1, 1, stride, stride)
     sides = [(0, 0), (0, 0), (padding, padding), (padding, padding)]
-    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, sides)
+    largest: Array = lax.reduce_window(x, -jnp.inf, lax.max, window, strides, sides)
+    return largest

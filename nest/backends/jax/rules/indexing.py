@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from nest.backends.jax.rules._registry import rule
 
-__all__ = ["written"]
+__all__ = ["write_slots"]
 
 
 @rule
@@ -29,9 +29,12 @@ def scatter_set(x: Array, indices: Array, updates: Array, *, axis: int) -> Array
     return jnp.put_along_axis(x, indices, updates, axis, inplace=False)
 
 
-def written(cache: Array, value: Array, pos: Array | int, axis: int, rows: int = 0) -> Array:
+def write_slots(cache: Array, value: Array, pos: Array | int, axis: int, rows: int = 0) -> Array:
     """`cache` with `value` at the slots pos, pos+1, ... of each row along `axis`; `rows` is the axis of rows."""
     if isinstance(pos, int):
         return lax.dynamic_update_slice_in_dim(cache, value, pos, axis)
-    write = lambda c, v, p: lax.dynamic_update_slice_in_dim(c, v, p, axis - (rows < axis))
+
+    def write(cache: Array, value: Array, pos: Array) -> Array:
+        return lax.dynamic_update_slice_in_dim(cache, value, pos, axis - (rows < axis))
+
     return jax.vmap(write, (rows, rows, 0), rows)(cache, value, pos)

@@ -44,8 +44,9 @@ def any_(x: Array, *, axes: Axes, keepdims: bool) -> Array:
 
 
 @rule
-def logsumexp(x: Array, *, axes: Axes, keepdims: bool) -> Array:
-    return jax.nn.logsumexp(_wide(x), axes, keepdims=keepdims).astype(x.dtype)
+def logsumexp(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """log(sum(exp(x))) over axes, in f32."""
+    return jax.nn.logsumexp(x.astype(jnp.float32), axes, keepdims=keepdims).astype(x.dtype)
 
 
 @rule
@@ -61,11 +62,13 @@ def softmax(x: Array, *, axis: int) -> Array:
 
 @rule
 def cumsum(x: Array, *, axis: int) -> Array:
-    y = _wide(x)
-    return y.cumsum(axis, y.dtype).astype(x.dtype)
+    """The running sum along an axis; floats are summed in f32."""
+    dtype = jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else x.dtype
+    return x.cumsum(axis, dtype).astype(x.dtype)
 
 
 @rule
 def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
+    """The k largest of the last axis in falling order, with their indices; the first of equals comes first."""
     values, indices = lax.top_k(x, k)
     return values, indices.astype(jnp.int32)

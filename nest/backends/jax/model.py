@@ -1,0 +1,225 @@
+"""What `nest.load` returns on jax: parameters as a pytree, entries as compiled pure functions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.export import Exported
+
+from nest.backends.jax.compile_cache import use_compile_cache
+from nest.backends.jax.dtypes import jax_dtype
+from nest.backends.jax.engine import Engine, States
+from nest.backends.jax.export import exported_entry
+from nest.backends.jax.lower import lower
+from nest.backends.jax.session import Checked, JaxSession, new_states
+from nest.backends.session import default_session, session_symbols
+from nest.errors import CallError
+from nest.ir.inventory import parameters
+from nest.ir.program import Program
+
+__all__ = ["JaxModel", "Recipe", "build", "device_of", "placed", "skeleton"]
+
+Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
+"""What makes the same model without weights, for pickle: a function and its arguments."""
+
+
+class JaxModel:
+    """A loaded model. Entries are methods; the ones with states use a default session, one caller at a time.
+
+    Attributes:
+        program: the typed program of the definition.
+        params: the parameters, a dict by definition path: a pytree for jax's transformations.
+        entry: the zoo entry that the model was loaded from, or None.
+        notes: what its weights came with.
+    """
+
+    backend: ClassVar[str] = "jax"
+    """The name of the backend."""
+
+    def __init__(
+        self,
+        program: Program,
+        params: dict[str, Array],
+        *,
+        device: Any = None,
+        entry: Any = None,
+        session: Mapping[str, int] | None = None,
+        notes: Sequence[str] = (),
+        recipe: Recipe | None = None,
+    ) -> None:
+        self.program = program
+        self.params = params
+        self.entry = entry
+        self.notes = tuple(notes)
+        self._recipe = recipe
+        self._device = device
+        self._session = dict(session or {})
+        self._checked = Checked(program)
+        self._engine = Engine(program, self._run)
+
+    def _run(
+        self, name: str, params: Mapping[str, Array], states: States, arguments: Sequence[Any]
+    ) -> tuple[tuple[Array, ...], States]:
+        after = dict(states)
+        return lower(self.program.entries[name], params, after, arguments), after
+
+    @property
+    def compilations(self) -> dict[str, int]:
+        """How often each entry was compiled."""
+        return dict(self._engine.compilations)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """An entry as a pure function, not compiled, for `jax.jit`, `grad`, `vmap` and the rest.
+
+        `f(params, *arguments) -> result`; for an entry with states `f(params, states, *arguments) -> (result, states)`,
+        with states as `new_states` makes them. Every argument is given, `lengths` too, and nothing is checked.
+
+        Raises:
+            CallError: there is no such entry.
+        """
+        self._checked.signature(name)
+        function = self.program.entries[name]
+        pure = self._engine.pure(name)
+
+        def single(results: tuple[Array, ...]) -> Any:
+            return results[0] if function.signature.single else results
+
+        def stateless(params: Mapping[str, Array], *arguments: Any) -> Any:
+            return single(pure(params, {}, {}, *arguments)[0])
+
+        def stateful(params: Mapping[str, Array], states: States, *arguments: Any) -> tuple[Any, States]:
+            results, written = pure(params, states, {}, *arguments)
+            return single(results), {**states, **written}
+
+        return stateful if function.uses_state else stateless
+
+    def new_states(self, **symbols: int) -> States:
+        """The states of a session by definition path, all zero, for `function`."""
+        return new_states(
+            self.program, session_symbols(self.program, {**self._session, **symbols}), self._device
+        )
+
+    def new_session(self, **symbols: int) -> JaxSession:
+        """States of their own over these weights.
+
+        Args:
+            **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
+        """
+        values = session_symbols(self.program, {**self._session, **symbols})
+        return JaxSession(
+            self.program,
+            values,
+            engine=self._engine,
+            checked=self._checked,
+            params=lambda: self.params,
+            device=self._device,
+        )
+
+    def export(self, name: str, *, platforms: Sequence[str] | None = None, **symbols: int) -> Exported:
+        """An entry as StableHLO, its generics symbolic; see `exported_entry`. **symbols are `Batch` and `Capacity`."""
+        self._checked.signature(name)
+        session = session_symbols(self.program, {**self._session, **symbols})
+        return exported_entry(self._engine, name, self.params, session, platforms)
+
+    def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
+        """Run an entry by name, with its arguments in order."""
+        return self._call(name, inputs, {})
+
+    def _call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        function = self.program.entries.get(name)
+        if function is not None and function.uses_state:
+            default = default_session(self, self.new_session)
+            with default.lock:
+                return default.session.call(name, args, kwargs)
+        native = self._checked(name, args, kwargs, {})
+        native = self._checked.padded(name, native, {})
+        results, _ = self._engine(name, self.params, {}, native)
+        return results[0] if self.program.entries[name].signature.single else results
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "program" or name not in self.program.entries:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute '{name}'; its entries: {', '.join(self.program.entries)}"
+            )
+        return lambda *args, **kwargs: self._call(name, args, kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> JaxModel:
+        """Parameters of its own, and the same compiled code."""
+        other = copy.copy(self)
+        other.params = {path: jnp.copy(x) for path, x in self.params.items()}
+        return other
+
+    def __copy__(self) -> JaxModel:
+        other = JaxModel.__new__(JaxModel)
+        vars(other).update(vars(self))
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._recipe is None:
+            raise CallError(
+                f"{self.program.name} was built from a class and cannot be pickled; save its params."
+            )
+        return _restored, (self._recipe, {path: np.asarray(x) for path, x in self.params.items()})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.program.name}>"
+
+
+def build(
+    program: Program, params: Mapping[str, np.ndarray[Any, Any]], *, device: str | None = None, **info: Any
+) -> JaxModel:
+    """The model of a program over these parameters, which are copied to the device in the program's types.
+
+    Args:
+        device: a platform of jax such as `"cpu"` or `"cuda"`; its default if None.
+        **info: `entry`, `session`, `notes` and `recipe`, see `JaxModel`.
+    """
+    use_compile_cache()
+    target = device_of(device)
+    return JaxModel(program, placed(program, params, target), device=target, **info)
+
+
+def skeleton(program: Program, **info: Any) -> JaxModel:
+    """The model without parameters."""
+    use_compile_cache()
+    return JaxModel(program, {}, **info)
+
+
+def _restored(recipe: Recipe, params: Mapping[str, np.ndarray[Any, Any]]) -> JaxModel:
+    """A pickled model."""
+    make, args = recipe
+    model: JaxModel = make(*args)
+    model.params = placed(model.program, params, None)
+    return model
+
+
+def device_of(name: str | None) -> Any:
+    """The first device of a platform, None for None.
+
+    Raises:
+        CallError: this jax has no such platform.
+    """
+    if name is None:
+        return None
+    try:
+        return jax.devices(name)[0]
+    except RuntimeError as error:
+        found = ", ".join(sorted({d.platform for d in jax.devices()}))
+        raise CallError(
+            f"jax has no device '{name}' here; it has {found}. ({str(error).partition(chr(10))[0]})"
+        ) from None
+
+
+def placed(program: Program, params: Mapping[str, np.ndarray[Any, Any]], device: Any) -> dict[str, Array]:
+    """Parameters on a device, in the program's types and order."""
+    arrays = {}
+    for path, spec in parameters(program).items():
+        # A copy, always: on the CPU jax may otherwise go on reading the caller's own memory.
+        arrays[path] = jax.device_put(np.array(params[path], jax_dtype(spec.dtype)), device)
+    return arrays

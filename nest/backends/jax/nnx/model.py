@@ -1,0 +1,249 @@
+"""What `nest.load` returns on nnx: the generated module, with entries that check their arguments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax import Array
+from jax.export import Exported
+
+from nest.backends.generated import load_generated
+from nest.backends.jax.compile_cache import use_compile_cache
+from nest.backends.jax.engine import Engine
+from nest.backends.jax.export import exported_entry
+from nest.backends.jax.model import Recipe, device_of, placed
+from nest.backends.jax.nnx.pure import pure_entries
+from nest.backends.jax.nnx.source import nnx_module
+from nest.backends.jax.session import Checked, JaxSession
+from nest.backends.session import default_session, session_symbols
+from nest.errors import CallError
+from nest.ir.program import Program
+
+__all__ = ["ModelInfo", "NnxModel", "NnxSession", "build", "skeleton"]
+
+
+@dataclass
+class ModelInfo:
+    """What a loaded model knows beside its weights; shared by all copies of the model."""
+
+    program: Program
+    source: str
+    entry: Any = None
+    notes: tuple[str, ...] = ()
+    session: Mapping[str, int] = field(default_factory=dict)
+    recipe: Recipe | None = None
+    device: Any = None
+    compilations: Counter[str] = field(default_factory=Counter)
+    engines: dict[Any, Engine] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.checked = Checked(self.program)
+
+    def engine(self, model: NnxModel) -> Engine:
+        """What computes a model of this structure; models that were changed by hand have their own."""
+        graph, state = nnx.split(model)
+        known = self.engines.get(graph)
+        if known is None:
+            run = pure_entries(self.program, graph, state)
+            known = self.engines[graph] = Engine(self.program, run, self.compilations)
+        return known
+
+
+class NnxModel(nnx.Module):
+    """A loaded model. Entries are methods; the ones with states use a default session, one caller at a time.
+
+    It is an `nnx.Module` like any other: its state has definition paths, its parameters are `nnx.Param`, and
+    `nnx.split`, `merge`, `jit`, `grad`, `clone` and the rest work on it. Inside a transformation of jax an entry is
+    traced in place; one with states is given them there: `model.step(token, pos, state)`, with
+    `state = model.new_state()`.
+    """
+
+    nest_info: ClassVar[ModelInfo]
+    backend: ClassVar[str] = "nnx"
+    """The name of the backend."""
+
+    @property
+    def entry(self) -> Any:
+        """The zoo entry that the model was loaded from, or None."""
+        return self.nest_info.entry
+
+    @property
+    def program(self) -> Program:
+        """The typed program of the definition."""
+        return self.nest_info.program
+
+    @property
+    def source(self) -> str:
+        """The generated source of this module."""
+        return self.nest_info.source
+
+    @property
+    def compilations(self) -> dict[str, int]:
+        """How often each entry was compiled, for this model and its copies."""
+        return dict(self.nest_info.compilations)
+
+    def new_state(self, Batch: int | None = None, Capacity: int | None = None) -> nnx.Dict[Any]:
+        """The states of a session, all zero, as a tree of caches that mirrors the module."""
+        given = {n: v for n, v in (("Batch", Batch), ("Capacity", Capacity)) if v is not None}
+        symbols = session_symbols(self.program, {**self.nest_info.session, **given})
+        made = cast(Any, super()).new_state(symbols["Batch"], symbols.get("Capacity", 0))
+        return cast("nnx.Dict[Any]", made)
+
+    def new_session(self, **symbols: int) -> NnxSession:
+        """States of their own over these weights, whose values at each call are what the module holds then.
+
+        Args:
+            **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
+        """
+        return NnxSession(self, session_symbols(self.program, {**self.nest_info.session, **symbols}))
+
+    def export(self, name: str, *, platforms: Sequence[str] | None = None, **symbols: int) -> Exported:
+        """An entry as StableHLO, its generics symbolic; see `exported_entry`. **symbols are `Batch` and `Capacity`."""
+        info = self.nest_info
+        info.checked.signature(name)
+        session = session_symbols(info.program, {**info.session, **symbols})
+        params = {path: v.get_raw_value() for path, v in variables(self)}
+        return exported_entry(info.engine(self), name, params, session, platforms)
+
+    def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
+        """Run an entry by name, with its arguments in order."""
+        return self._call_entry(name, inputs, {})
+
+    def _call_entry(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        info = self.nest_info
+        function = info.program.entries.get(name)
+        stateful = function is not None and function.uses_state
+        values = dict(variables(self))
+        if _traced([*args, *kwargs.values(), *(v.get_raw_value() for v in values.values())]):
+            if stateful:
+                raise CallError(
+                    f"{info.program.name}.{name} has states, and inside a transformation of jax they are given to it: "
+                    f"state = model.new_state(); model.{name}(..., state)."
+                )
+            native = info.checked(name, args, kwargs, {})
+            return self._generated(name, *map(jnp.asarray, native))
+        if stateful:
+            default = default_session(self, self.new_session)
+            with default.lock:
+                return default.session.call(name, args, kwargs)
+        native = info.checked.padded(name, info.checked(name, args, kwargs, {}), {})
+        params = {path: v.get_raw_value() for path, v in values.items()}
+        results, _ = info.engine(self)(name, params, {}, native)
+        return results[0] if info.program.entries[name].signature.single else results
+
+    def _generated(self, name: str, *args: Any) -> Any:
+        """The generated method, without checks, at the precision of the exact plan."""
+        with jax.default_matmul_precision("highest"):
+            return getattr(super(), name)(*args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        recipe = self.nest_info.recipe
+        if recipe is None:
+            raise CallError(
+                f"{self.program.name} was built from a class and cannot be pickled; save its nnx.state."
+            )
+        return _restored, (recipe, {path: np.asarray(v.get_raw_value()) for path, v in variables(self)})
+
+
+def variables(model: nnx.Module) -> Iterator[tuple[str, nnx.Variable[Array]]]:
+    """The variables of a module by definition path."""
+    for path, node in nnx.iter_graph(model):
+        if isinstance(node, nnx.Variable):
+            yield ".".join(map(str, path)), node
+
+
+def _traced(values: Sequence[Any]) -> bool:
+    return any(isinstance(x, jax.core.Tracer) for x in values)
+
+
+class NnxSession(JaxSession):
+    """A session over an NNX module: split once, then pure jax."""
+
+    def __init__(self, model: NnxModel, symbols: Mapping[str, int]) -> None:
+        info = model.nest_info
+        own = dict(variables(model))
+        super().__init__(
+            info.program,
+            symbols,
+            engine=info.engine(model),
+            checked=info.checked,
+            params=lambda: {path: variable.get_raw_value() for path, variable in own.items()},
+            device=info.device,
+        )
+        self.model = model
+
+    @property
+    def caches(self) -> nnx.Dict[Any]:
+        """A copy of the states as a tree of caches that mirrors the module, for `model.step(token, pos, state)`."""
+        tree = self.model.new_state(**self.symbols)
+        states = self.state
+        for path, cache in variables(cast(nnx.Module, tree)):
+            cache.set_value(states[path])
+        return tree
+
+
+def build(
+    program: Program, params: Mapping[str, np.ndarray[Any, Any]], *, device: str | None = None, **info: Any
+) -> NnxModel:
+    """The module of a program over these parameters, which are copied to the device in the program's types.
+
+    Args:
+        device: a platform of jax such as `"cpu"` or `"cuda"`; its default if None.
+        **info: fields of `ModelInfo`.
+    """
+    use_compile_cache()
+    target = device_of(device)
+    model = skeleton(program, device=target, **info)
+    _fill(model, placed(program, params, target))
+    return model
+
+
+def skeleton(program: Program, **info: Any) -> NnxModel:
+    """The module with shapes in place of its parameters: no memory."""
+    made = nnx_module(program)
+    module = load_generated(made.text, f"{program.name}_nnx")
+    generated = getattr(module, made.root)
+    details = ModelInfo(program, made.text, **info)
+    namespace: dict[str, Any] = {
+        "nest_info": details,
+        "__module__": module.__name__,
+        "__doc__": generated.__doc__,
+    }
+    for name, function in program.entries.items():
+        namespace[name] = _entry_method(
+            name, len(function.signature.parameters), function.uses_state, function.doc
+        )
+    cls = type(generated)(made.root, (NnxModel, generated), namespace)
+    return cast(NnxModel, nnx.eval_shape(lambda: cls(**made.arguments(jnp), rngs=nnx.Rngs(0))))
+
+
+def _fill(model: NnxModel, arrays: Mapping[str, Any]) -> None:
+    for path, variable in variables(model):
+        variable.set_raw_value(jnp.asarray(arrays[path]))
+
+
+def _restored(recipe: Recipe, arrays: Mapping[str, Any]) -> NnxModel:
+    """A pickled model."""
+    make, args = recipe
+    model = cast(NnxModel, make(*args))
+    _fill(model, arrays)
+    return model
+
+
+def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Callable[..., Any]:
+    def method(self: NnxModel, *args: Any, **kwargs: Any) -> Any:
+        if stateful and len(args) == count + 1:
+            # The states are given: one generated method calls another, or the caller holds them.
+            return self._generated(name, *args)
+        return self._call_entry(name, args, kwargs)
+
+    method.__name__ = name
+    method.__doc__ = doc
+    return method

@@ -1,0 +1,151 @@
+"""Sessions on jax: states are given to each call and replaced by what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nest.backends.calls import EntryCall
+from nest.backends.jax.arrays import JaxArrays, on_host
+from nest.backends.jax.buckets import Padding
+from nest.backends.jax.dtypes import jax_dtype
+from nest.backends.jax.engine import Engine, States, used_states
+from nest.backends.session import BaseSession
+from nest.errors import CallError
+from nest.ir.dim import Dim
+from nest.ir.inventory import states
+from nest.ir.program import Program, Signature
+
+__all__ = ["Checked", "JaxSession", "new_states"]
+
+Params = Callable[[], Mapping[str, Array]]
+
+
+class Checked:
+    """The checks and the padding of a program's entries, made once for each."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.arrays = JaxArrays()
+        self._known: dict[str, tuple[EntryCall, Padding]] = {}
+
+    def __call__(
+        self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], session: Mapping[str, int]
+    ) -> list[Any]:
+        """Native arguments in order, padded where the entry admits it; see `EntryCall`."""
+        call, _ = self._of(name)
+        return call(args, kwargs, session)
+
+    def padded(self, name: str, arguments: Sequence[Any], session: Mapping[str, int]) -> list[Any]:
+        """Arguments with prompts as long as a bucket."""
+        return self._of(name)[1](arguments, session)
+
+    def signature(self, name: str) -> Signature:
+        """An entry's signature; raises CallError where there is none of that name."""
+        return self._of(name)[0].function.signature
+
+    def _of(self, name: str) -> tuple[EntryCall, Padding]:
+        known = self._known.get(name)
+        if known is None:
+            call = EntryCall(self.program, name, self.arrays)
+            generics = {n: v.value for n, v in self.program.root.generics.items() if isinstance(v, Dim)}
+            padding = Padding(call.function, {n: v for n, v in generics.items() if v is not None})
+            known = self._known[name] = call, padding
+        return known
+
+
+def new_states(program: Program, symbols: Mapping[str, int], device: Any = None) -> States:
+    """The states of a session by definition path, all zero."""
+    with jax.default_device(device):
+        return {
+            path: jnp.zeros(spec.bound(symbols), jax_dtype(spec.dtype))
+            for path, spec in states(program).items()
+        }
+
+
+class JaxSession(BaseSession):
+    """States of one caller; a call donates the buffers that it writes, so that they are updated in place.
+
+    Args:
+        program: whose entries.
+        symbols: `Batch` and `Capacity`.
+        engine: what computes.
+        checked: the entries' checks.
+        params: gives the parameters by definition path, at each call.
+        device: where the states are; jax's default if None.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        symbols: Mapping[str, int],
+        *,
+        engine: Engine,
+        checked: Checked,
+        params: Params,
+        device: Any = None,
+    ) -> None:
+        super().__init__(program, symbols)
+        self._engine = engine
+        self._checked = checked
+        self._params = params
+        self._failure: str | None = None
+        self._states = new_states(program, symbols, device) if program.root.has_state else {}
+
+    def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        native = self._checked(name, args, kwargs, self.symbols)
+        native = self._checked.padded(name, native, self.symbols)
+        self._whole(name)
+        try:
+            results, written = self._engine(name, self._params(), self._states, native)
+        except BaseException as error:
+            self._failure = f"a call of '{name}' failed after they were given to it ({_short(error)})"
+            raise
+        self._states.update(written)
+        return results[0] if self.program.entries[name].signature.single else results
+
+    def _whole(self, name: str) -> None:
+        """Refuse to go on with states whose buffers went into a call that failed."""
+        if any(self._states[n].is_deleted() for n in used_states(self.program.entries[name])):
+            why = self._failure or "a call was interrupted after they were given to it"
+            raise CallError(
+                f"The states of this session of {self.program.name} are lost: {why}. Take a new session: "
+                f"model.new_session(Batch={self.symbols['Batch']})."
+            )
+
+    @property
+    def state(self) -> States:
+        """A copy of the states by definition path; setting it puts copies in their place.
+
+        Raises:
+            CallError: when set, a path is missing or unknown, or a shape or type differs.
+        """
+        return {path: jnp.copy(array) for path, array in self._states.items()}
+
+    @state.setter
+    def state(self, given: Mapping[str, Any]) -> None:
+        faults = [f"'{n}' is missing" for n in self._states if n not in given]
+        faults += [f"'{n}' is no state" for n in given if n not in self._states]
+        faults += [
+            f"'{n}' is {tuple(given[n].shape)} {given[n].dtype}, not {a.shape} {a.dtype}"
+            for n, a in self._states.items()
+            if n in given and (tuple(given[n].shape), given[n].dtype) != (a.shape, a.dtype)
+        ]
+        if faults:
+            raise CallError(
+                f"These are not the states of a session of {self.program.name}: {'; '.join(faults)}."
+            )
+        self._states = {n: jnp.array(given[n], copy=True) for n in self._states}
+
+    def numpy(self, value: Array) -> np.ndarray[Any, Any]:
+        return on_host(value)
+
+
+def _short(error: BaseException) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
