@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from nest._optional import need
 from nest._suggest import did_you_mean
+from nest.backends.installed import BACKENDS as KNOWN
+from nest.backends.installed import ORDER, first_installed
+from nest.backends.installed import backend as known_backend
 from nest.errors import CallError, DefinitionError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
@@ -16,9 +20,9 @@ from nest.layers import Block, elaborate
 from nest.loops import loops_for
 from nest.registry import Entry, find
 
-__all__ = ["BACKENDS", "load", "program_of"]
+__all__ = ["BACKENDS", "chosen_backend", "load", "program_of"]
 
-BACKENDS = ("torch", "jax", "nnx", "onnx", "reference")
+BACKENDS = tuple(KNOWN)
 _SESSION = ("Batch", "Capacity")
 
 Pinned = Literal["pinned"]
@@ -47,12 +51,14 @@ def load(
 
     Args:
         name: an entry's name, the path of an entry's directory, an entry, or a root block's class.
-        backend: `"torch"` (a `torch.nn.Module`) or `"reference"` (numpy); torch if left out.
+        backend: `"torch"` (a `torch.nn.Module`), `"jax"`, `"nnx"` (an `nnx.Module`), `"onnx"` or `"reference"`
+            (numpy). If left out, the first of onnx, torch and jax that is installed and can do what the other
+            arguments ask for; the model's `backend` says which it is.
         weights: the entry's pinned weights; None for random ones drawn from `seed`; the path of a safetensors file,
             whose tensors the entry's bindings name; or a mapping of definition paths to arrays.
         seed: of random weights.
         dtype: the generic `T`: `"f32"`, `"f16"`, `"bf16"`.
-        device: of torch, such as `"cuda"`; the CPU if left out.
+        device: of torch, jax and nnx, such as `"cuda"`; torch's is the CPU if left out, jax's its default.
         precision: of the reference backend, `"f32"` or `"f64"`.
         providers: of the onnx backend, execution providers of ONNX Runtime by name, or pairs of a name and its
             options, in order of preference; the CPU if left out.
@@ -68,13 +74,17 @@ def load(
     Raises:
         UnknownEntryError, ManifestError, DefinitionError: the entry or its definition.
         FetchError, DigestError, WeightsError, BindingError: the weights.
-        MissingDependencyError: the backend's framework is not installed.
+        MissingDependencyError: the backend's framework is not installed, or no backend's is.
     """
-    make = _backend(backend or "torch")
+    runtime = {"providers": providers, "threads": threads, "session_options": session_options}
+    runtime = {n: v for n, v in runtime.items() if v is not None}
+    backend = backend or chosen_backend(
+        device=device, precision=precision, dtype=dtype or generics.get("T"), **runtime
+    )
+    make = _backend(backend)
     entry = _entry(name)
     options: dict[str, Any] = {"device": device, "precision": precision}
-    runtime = {"providers": providers, "threads": threads, "session_options": session_options}
-    options |= _runtime_options(backend, {n: v for n, v in runtime.items() if v is not None})
+    options |= _runtime_options(backend, runtime)
     session = {n: generics.pop(n) for n in _SESSION if n in generics}
     if entry is not None:
         session = {n: v for n, v in entry.generics.items() if n in _SESSION} | session
@@ -88,8 +98,34 @@ def load(
     params, notes = _parameters(program, entry, weights, seed, fetching)
     recipe = None
     if entry is not None:
-        recipe = (_again, (str(entry.directory), _bound(program), session, trust_source))
+        recipe = (_again, (str(entry.directory), _bound(program), session, trust_source, backend))
     return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
+
+
+def chosen_backend(
+    *,
+    device: str | None = None,
+    precision: str | None = None,
+    dtype: str | None = None,
+    extras: Sequence[str] = (),
+    **runtime: Any,
+) -> str:
+    """The backend of a call that names none: the first installed that can do what the call's other arguments ask.
+
+    Args:
+        device, precision, dtype, **runtime: as `load` takes them; only what excludes a backend matters.
+        extras: what else the caller needs of `nest-zoo`, for the line that installs a backend.
+
+    Raises:
+        MissingDependencyError: none is installed.
+    """
+    if precision is not None:
+        return "reference"
+    if any(value is not None for value in runtime.values()):
+        return first_installed(("onnx",), extras=extras)
+    # ONNX Runtime's device is chosen by providers, and its CPU has no kernels for bf16.
+    elsewhere = device not in (None, "cpu") or dtype == "bf16"
+    return first_installed([n for n in ORDER if n != "onnx"] if elsewhere else ORDER, extras=extras)
 
 
 def program_of(
@@ -134,9 +170,7 @@ def _program(
     heads = entry.manifest.generation.alignment_heads if entry.manifest.generation else None
     if heads and "alignment_heads" in root._fields().kinds and not _resized(given, own):
         own["alignment_heads"] = tuple(tuple(pair) for pair in heads)
-    return elaborate(
-        root, name=entry.name, loops=loops_for(root) if loops else None, **{**own, **given}
-    )
+    return elaborate(root, name=entry.name, loops=loops_for(root) if loops else None, **{**own, **given})
 
 
 def _resized(given: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
@@ -148,24 +182,29 @@ def _bound(program: Program) -> dict[str, Any]:
     return {n: v.value for n, v in program.root.generics.items()}
 
 
-def _again(
-    directory: str, generics: dict[str, Any], session: dict[str, int], trust_source: bool | None
-) -> Any:
-    """The same torch module without weights, for pickle and deepcopy."""
-    from nest.backends.torch.module import skeleton
+_SKELETONS = {
+    "torch": "nest.backends.torch.module",
+    "jax": "nest.backends.jax.model",
+    "nnx": "nest.backends.jax.nnx.model",
+}
 
+
+def _again(
+    directory: str,
+    generics: dict[str, Any],
+    session: dict[str, int],
+    trust_source: bool | None,
+    backend: str = "torch",
+) -> Any:
+    """The same model without weights, for pickle and deepcopy."""
     entry = find(directory)
     program = _program(entry, entry, None, generics, trust_source, loops=True)
-    return skeleton(
-        program, entry=entry, session=session, recipe=(_again, (directory, generics, session, trust_source))
-    )
+    recipe = (_again, (directory, generics, session, trust_source, backend))
+    return import_module(_SKELETONS[backend]).skeleton(program, entry=entry, session=session, recipe=recipe)
 
 
 def _backend(name: str) -> Callable[..., Any]:
-    if name not in BACKENDS:
-        raise CallError(
-            f"There is no backend '{name}'; nest has {', '.join(BACKENDS)}.{did_you_mean(name, BACKENDS)}"
-        )
+    known_backend(name)
     return {"torch": _torch, "jax": _jax, "nnx": _nnx, "onnx": _onnx, "reference": _reference}[name]
 
 
@@ -223,7 +262,9 @@ def _runtime_options(backend: str | None, given: dict[str, Any]) -> dict[str, An
 
 def _refuse_precision(precision: str | None) -> None:
     if precision not in (None, "f32"):
-        raise CallError("precision= belongs to the reference backend; dtype= chooses the element type of others.")
+        raise CallError(
+            "precision= belongs to the reference backend; dtype= chooses the element type of others."
+        )
 
 
 def _reference(
