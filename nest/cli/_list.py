@@ -45,7 +45,7 @@ def size_of(text: str) -> int:
 
 
 def _can_run(name: str) -> bool:
-    from nest.cli._backends import backend  # what other lists need not wait for
+    from nest.backends.installed import backend  # what other lists need not wait for
 
     wanted = backend(name)
     if not wanted.installed:

@@ -96,7 +96,11 @@ def _run(command: Parser) -> None:
         help="recordings ('-' is standard input); the entry's sample if none",
     )
     command.set_defaults(more="files")
-    command.add_argument("--backend", metavar="NAME", help="what computes: torch (the default) or reference")
+    command.add_argument(
+        "--backend",
+        metavar="NAME",
+        help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
+    )
     command.add_argument("--language", metavar="CODE", help="language of the recordings, such as 'en'")
     command.add_argument(
         "--task", default="transcribe", choices=("transcribe", "translate"), help="what to write"

@@ -12,6 +12,7 @@ from nest.cli._entry import sample_file
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import columns, json_text
 from nest.errors import InputError, NestError
+from nest.loading import chosen_backend
 from nest.registry import Entry, Sample, find
 from nest.tasks import Transcript, pipeline
 
@@ -34,7 +35,10 @@ def main(args: argparse.Namespace) -> int:
     if not args.offline:
         announce_fetch(entry)
     transcribe = pipeline(
-        args.name, backend=args.backend, local_files_only=args.offline, trust_source=args.trust_source or None
+        args.name,
+        backend=args.backend or _announced(),
+        local_files_only=args.offline,
+        trust_source=args.trust_source or None,
     )
     failed = 0
     for position, item in enumerate(inputs):
@@ -51,6 +55,13 @@ def main(args: argparse.Namespace) -> int:
             _json(entry, item, transcript) if args.json else _text(item, transcript, len(inputs), position)
         )
     return failed
+
+
+def _announced() -> str:
+    """The backend of a run that names none, said on standard error."""
+    backend = chosen_backend(extras=("audio",))
+    sys.stderr.write(f"Running on {backend}; --backend chooses another.\n")
+    return backend
 
 
 def _inputs(entry: Entry, files: list[str]) -> list[_Input]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nest.cli._backends import BACKENDS, Backend
+from nest.backends.installed import BACKENDS, Backend
 from nest.cli._entry import task_of
 from nest.cli._format import columns
 from nest.loading import BACKENDS as LOADABLE

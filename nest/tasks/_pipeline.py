@@ -12,6 +12,7 @@ from nest.tasks import _settings
 from nest.tasks.transcribe import Transcriber
 
 _FETCH_OPTIONS = ("local_files_only", "token", "cache_dir", "progress")
+_BACKEND_OPTIONS = ("device", "precision", "dtype", "providers", "threads", "session_options")
 
 
 def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: Any) -> Transcriber:
@@ -19,21 +20,25 @@ def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: 
 
     Args:
         name_or_model: the name of a zoo entry, the path of an entry's directory, or a model of `nest.load`.
-        backend: what computes it, `"torch"` if left out. A loaded model has its own.
+        backend: what computes it; if left out, the first that is installed, as `nest.load` chooses. A loaded model
+            has its own.
         **load_options: what else `nest.load` takes. Those about fetching hold for the tokenizer as well.
 
     Raises:
         UnknownEntryError: there is no such entry.
         ManifestError: the entry has no task, or one that has no pipeline.
         InputError: a model that was loaded without an entry, or options for one that is loaded already.
+        MissingDependencyError: no backend is installed, or what reads recordings is not.
     """
     if isinstance(name_or_model, str | os.PathLike):
         name = os.fspath(name_or_model)
         make = _maker(find(name))  # before any weights are read
-        from nest.loading import load
+        from nest.loading import chosen_backend, load
 
         fetch_options = {name: value for name, value in load_options.items() if name in _FETCH_OPTIONS}
-        return make(load(name, backend=backend or "torch", **load_options), **fetch_options)
+        asked = {name: value for name, value in load_options.items() if name in _BACKEND_OPTIONS}
+        backend = backend or chosen_backend(extras=("audio",), **asked)
+        return make(load(name, backend=backend, **load_options), **fetch_options)
     given = [*(["backend"] if backend is not None else []), *load_options]
     if given:
         raise InputError(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nest.cli._backends import BACKENDS
+from nest.backends.installed import BACKENDS
 from nest.cli._list import size_of
 from nest.errors import InputError
 from nest.loading import BACKENDS as LOADABLE
@@ -77,7 +77,7 @@ def test_each_filter(command: Command, filters: list[str], found: list[str]) -> 
 
 
 def test_a_backend_that_is_not_installed(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nest.cli._backends.find_spec", lambda module: None)
+    monkeypatch.setattr("nest.backends.installed.find_spec", lambda module: None)
     outcome = command("list", "--backend", "onnx")
     assert (outcome.code, outcome.out) == (0, "")
     assert outcome.err == (

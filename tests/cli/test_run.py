@@ -44,16 +44,18 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     script = Scripted()
     monkeypatch.setattr("nest.cli._run.pipeline", script.pipeline)
     monkeypatch.setattr("nest.cli._run.announce_fetch", lambda entry: None)
+    monkeypatch.setattr("nest.cli._run.chosen_backend", lambda *, extras: f"the first for {extras[0]}")
     return script
 
 
 def test_one_file_is_its_text(command: Command, scripted: Scripted) -> None:
     outcome = command("run", "whisper-tiny.en", "a.wav")
-    assert (outcome.code, outcome.out, outcome.err) == (0, "It is a.\n", "")
+    assert (outcome.code, outcome.out) == (0, "It is a.\n")
+    assert outcome.err == "Running on the first for audio; --backend chooses another.\n"
     assert scripted.calls == [("a.wav", {"language": None, "task": "transcribe"})]
     assert scripted.options == {
         "name": "whisper-tiny.en",
-        "backend": None,
+        "backend": "the first for audio",
         "local_files_only": False,
         "trust_source": None,
     }
@@ -70,7 +72,8 @@ def test_options_reach_the_pipeline(command: Command, scripted: Scripted) -> Non
         "--offline",
         "--trust-source",
     )
-    assert command("run", "whisper-tiny", "a.wav", *arguments).code == 0
+    outcome = command("run", "whisper-tiny", "a.wav", *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
     assert scripted.calls == [("a.wav", {"language": "de", "task": "translate"})]
     assert scripted.options == {
         "name": "whisper-tiny",
@@ -88,7 +91,7 @@ def test_several_files_are_headed_by_their_names(command: Command, scripted: Scr
 def test_a_bad_file_among_several_is_named_and_the_others_done(command: Command, scripted: Scripted) -> None:
     outcome = command("run", "whisper-tiny.en", "a.wav", "bad.wav", "b.wav")
     assert outcome.code == 1
-    assert outcome.err == "nest: error: 'bad.wav' is not audio.\n"
+    assert outcome.err.endswith("\nnest: error: 'bad.wav' is not audio.\n")
     assert outcome.out == "a.wav\nIt is a.\n\nb.wav\nIt is b.\n"
     assert len(scripted.calls) == 3
 
@@ -163,7 +166,9 @@ def test_the_real_model_transcribes_its_sample(process: Command) -> None:
 def test_a_file_that_is_no_recording(process: Command, file: str, words: str) -> None:
     outcome = process("run", "whisper-tiny.en", file)
     assert (outcome.code, outcome.out) == (1, "")
-    (message,) = [line for line in outcome.err.splitlines() if not line.startswith("Fetching ")]
+    (message,) = [
+        line for line in outcome.err.splitlines() if not line.startswith(("Fetching ", "Running on "))
+    ]
     assert message.startswith("nest: error: ")
     assert words in message
 
@@ -219,5 +224,5 @@ def test_offline_without_the_files_is_an_error(process: Command, tmp_path: Path)
     environment = os.environ | {"HF_HOME": str(tmp_path / "hub"), "NEST_CACHE": str(tmp_path / "nest")}
     outcome = process("run", "whisper-tiny.en", "assets/audio/jfk.wav", "--offline", env=environment)
     assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.err.startswith("nest: error: 'model.safetensors' of 'whisper-tiny.en' is not in the cache")
+    assert "\nnest: error: 'model.safetensors' of 'whisper-tiny.en' is not in the cache" in outcome.err
     assert "nest pull whisper-tiny.en" in outcome.err

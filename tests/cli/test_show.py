@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nest.cli._backends import Backend
+from nest.backends.installed import Backend
 from nest.registry import find
 
 from .conftest import Command, data

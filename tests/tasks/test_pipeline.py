@@ -25,8 +25,12 @@ def loads(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[tuple[s
         calls.append((name, options))
         return SimpleNamespace(entry=find(name))
 
+    def chosen_backend(*, extras: tuple[str, ...], **options: Any) -> str:
+        return f"the first for {extras[0]} and {sorted(options)}"
+
     loading = ModuleType("nest.loading")
     loading.load = load  # type: ignore[attr-defined]
+    loading.chosen_backend = chosen_backend  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nest.loading", loading)
     monkeypatch.setattr(
         "nest.weights.fetch",
@@ -35,10 +39,10 @@ def loads(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[tuple[s
     return calls
 
 
-def test_a_name_is_loaded_on_torch(loads: list[tuple[str, dict[str, Any]]]) -> None:
+def test_a_name_is_loaded_on_the_first_backend(loads: list[tuple[str, dict[str, Any]]]) -> None:
     transcriber = pipeline("whisper-tiny.en")
     assert isinstance(transcriber, Transcriber)
-    assert loads == [("whisper-tiny.en", {"backend": "torch"}), ("tokenizer.json", {})]
+    assert loads == [("whisper-tiny.en", {"backend": "the first for audio and []"}), ("tokenizer.json", {})]
     assert transcriber.rules.end == 50256
     assert transcriber.mel.bins == 80
 
@@ -56,7 +60,12 @@ def test_options_about_fetching_hold_for_the_tokenizer(loads: list[tuple[str, di
 def test_a_directory_is_loaded(loads: list[tuple[str, dict[str, Any]]]) -> None:
     directory = find("whisper-tiny.en").directory
     pipeline(directory)
-    assert loads[0] == (str(directory), {"backend": "torch"})
+    assert loads[0] == (str(directory), {"backend": "the first for audio and []"})
+
+
+def test_what_is_asked_for_chooses_the_backend(loads: list[tuple[str, dict[str, Any]]]) -> None:
+    pipeline("whisper-tiny.en", device="cuda", seed=3)
+    assert loads[0][1] == {"backend": "the first for audio and ['device']", "device": "cuda", "seed": 3}
 
 
 def test_a_loaded_model_is_used_as_it_is(loads: list[tuple[str, dict[str, Any]]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy.typing as npt
 import onnx_ir as ir
@@ -31,6 +31,9 @@ class OnnxModel:
         entry: the zoo entry that the model was loaded from, or None.
         notes: where the weights came from, where that is not the publisher.
     """
+
+    backend: ClassVar[str] = "onnx"
+    """The name of the backend."""
 
     def __init__(
         self, runtime: Runtime, *, entry: Any = None, session: Mapping[str, int], notes: Sequence[str] = ()

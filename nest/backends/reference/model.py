@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,6 +54,9 @@ class NumpyArrays:
 
 class ReferenceModel:
     """A loaded model in numpy: the same entries and sessions as on every backend, slowly."""
+
+    backend: ClassVar[str] = "reference"
+    """The name of the backend."""
 
     def __init__(
         self, program: Program, interpreter: Interpreter, entry: Any, session: dict[str, int]

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -55,6 +55,8 @@ class TorchModel(nn.Module):
     """
 
     nest_info: ModelInfo
+    backend: ClassVar[str] = "torch"
+    """The name of the backend."""
 
     @property
     def entry(self) -> Any:

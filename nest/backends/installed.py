@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from nest._suggest import did_you_mean
-from nest.errors import CallError
+from nest.errors import CallError, MissingDependencyError
 
-__all__ = ["BACKENDS", "Backend", "backend"]
+__all__ = ["BACKENDS", "ORDER", "Backend", "backend", "first_installed"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,9 @@ BACKENDS: Mapping[str, Backend] = {
     "reference": Backend(("numpy",), None, "numpy, slow and plain"),
 }
 
+ORDER = ("onnx", "torch", "jax")
+"""What a call that names no backend takes the first installed of: the lightest to install comes first."""
+
 
 def backend(name: str) -> Backend:
     """The backend of that name.
@@ -50,3 +53,25 @@ def backend(name: str) -> Backend:
         known = ", ".join(BACKENDS)
         raise CallError(f"There is no backend '{name}'; nest has {known}.{did_you_mean(name, BACKENDS)}")
     return BACKENDS[name]
+
+
+def first_installed(among: Iterable[str] = ORDER, *, extras: Iterable[str] = ()) -> str:
+    """The first backend of `among` that can run here.
+
+    Args:
+        among: names of backends, in order of preference.
+        extras: what else the caller needs of `nest-zoo`, for the line that installs it.
+
+    Raises:
+        MissingDependencyError: none can; the message has the command that installs the first of them.
+    """
+    names = tuple(among)
+    for name in names:
+        if BACKENDS[name].installed:
+            return name
+    wanted = ",".join([BACKENDS[names[0]].extra or names[0], *extras])
+    raise MissingDependencyError(
+        f"No backend that can run this is installed: nest looks for {', '.join(names)}. Install the lightest with: "
+        f"pip install 'nest-zoo[{wanted}]'",
+        name=BACKENDS[names[0]].modules[0],
+    )
