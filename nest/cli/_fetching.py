@@ -1,12 +1,7 @@
-"""Say what is about to be fetched, before it is."""
+"""Have an entry's files before they are asked for one by one, so that one line says all that comes."""
 
 from __future__ import annotations
 
-import sys
-
-from nest.cli._entry import required_files, weights_size
-from nest.cli._format import file_size
-from nest.errors import NestError
 from nest.registry import Entry
 from nest.weights import fetch
 
@@ -14,19 +9,6 @@ __all__ = ["announce_fetch"]
 
 
 def announce_fetch(entry: Entry) -> None:
-    """One line on standard error where files are missing: how many, how large, under which licence."""
-    if entry.manifest.weights is None or _is_here(entry):
-        return
-    names = " and ".join(spec.name for spec in required_files(entry))
-    sys.stderr.write(
-        f"Fetching {entry.name}: {names}, {file_size(weights_size(entry))}, licence {entry.manifest.model.license}\n"
-    )
-    sys.stderr.flush()
-
-
-def _is_here(entry: Entry) -> bool:
-    try:
-        fetch(entry, local_files_only=True, progress=False)
-    except NestError:
-        return False  # not here, or damaged: the fetch that follows says which
-    return True
+    """Fetch what a load needs and is not here, after saying on standard error how large it is, and its licence."""
+    if entry.manifest.weights is not None:
+        fetch(entry)

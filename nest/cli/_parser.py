@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import nest
 from nest._suggest import did_you_mean
+from nest.cli import _source_options
 
 _EPILOG = """\
 examples:
@@ -31,7 +32,11 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        kind = "command" if action.dest == "command" else f"value for {'/'.join(action.option_strings)}"
+        kind = (
+            action.dest
+            if action.dest in ("command", "action")
+            else f"value for {'/'.join(action.option_strings)}"
+        )
         raise argparse.ArgumentError(None, _unknown(kind, str(value), action.choices))
 
     def options(self) -> list[str]:
@@ -108,13 +113,6 @@ def _run(command: Parser) -> None:
     command.add_argument("--json", action="store_true", help="one JSON object a file, each on its line")
     _offline(command)
     _trust(command)
-
-
-def _pull(command: Parser) -> None:
-    command.add_argument("names", metavar="NAME", nargs="+", help=_NAME)
-    command.set_defaults(more="names")
-    command.add_argument("--json", action="store_true", help="write JSON")
-    _offline(command)
 
 
 def _list(command: Parser) -> None:
@@ -204,7 +202,7 @@ _NAME = "an entry's name or alias, the Hub repository that it pins, or the path 
 _DEBUG = "show the traceback of an error"
 _COMMANDS = {
     "run": ("do the whole job of a model, such as speech to text", _run),
-    "pull": ("fetch and verify the files of entries", _pull),
+    "pull": ("fetch and verify the files of entries", _source_options.pull),
     "list": ("list the entries of the zoo", _list),
     "show": ("show what an entry is, takes and gives", _show),
     "inspect": (
@@ -213,4 +211,6 @@ _COMMANDS = {
     ),
     "check": ("check that an entry is valid, elaborates and fits its checkpoint", _check),
     "lint": ("check that an entry's folder is as a zoo wants it", _entries),
+    "cache": ("list, verify and delete what is in the caches", _source_options.cache),
+    "env": ("show versions, devices, paths, rules and clashes of this machine", _source_options.env),
 }

@@ -54,9 +54,13 @@ class RepoCache:
         """Held while a file is transferred: the client's own lock for files that it knows by their sha256."""
         from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
 
-        path = self.root / ".locks" / self._folder_name / f"{key}.lock"
+        path = self.lock_file(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         return WeakFileLock(path)
+
+    def lock_file(self, key: str) -> Path:
+        """What is locked meanwhile."""
+        return self.root / ".locks" / self._folder_name / f"{key}.lock"
 
     def blob(self, name: str) -> Path:
         """Where content that is named so lies."""

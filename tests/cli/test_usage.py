@@ -12,11 +12,14 @@ from .conftest import Command
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "A command is needed: run, pull, list, show, inspect, check, lint. See: nest --help"),
+        (
+            [],
+            "A command is needed: run, pull, list, show, inspect, check, lint, cache, env. See: nest --help",
+        ),
         (["rnu"], "There is no command 'rnu'. Did you mean 'run'? See: nest --help"),
         (
             ["x"],
-            "There is no command 'x'. Known: run, pull, list, show, inspect, check, lint. See: nest --help",
+            "There is no command 'x'. Known: run, pull, list, show, inspect, check, lint, cache, env. See: nest --help",
         ),
         (["run"], "The following arguments are required: NAME. See: nest run --help"),
         (
@@ -39,6 +42,13 @@ from .conftest import Command
             "Argument --json: not allowed with argument --program. See: nest inspect --help",
         ),
         (["pull"], "The following arguments are required: NAME. See: nest pull --help"),
+        (["pull", "a", "--all"], "--all and NAME exclude each other. See: nest pull --help"),
+        (["cache"], "The following arguments are required: ACTION. See: nest cache --help"),
+        (
+            ["cache", "list"],
+            "There is no action 'list'. Did you mean 'ls'? See: nest cache --help",
+        ),
+        (["cache", "rm"], "nest cache rm takes the NAME of an entry. See: nest cache --help"),
     ],
 )
 def test_wrong_usage_is_one_line_and_code_2(command: Command, arguments: list[str], message: str) -> None:
@@ -56,7 +66,7 @@ def test_the_version(command: Command, flag: str) -> None:
     assert command(flag).code == 0
 
 
-@pytest.mark.parametrize("name", ["run", "pull", "list", "show", "inspect", "check", "lint"])
+@pytest.mark.parametrize("name", ["run", "pull", "list", "show", "inspect", "check", "lint", "cache", "env"])
 def test_help_names_every_command_and_option(command: Command, name: str) -> None:
     assert f"\n    {name}" in command("--help").out
     outcome = command(name, "--help")

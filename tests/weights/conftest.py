@@ -10,9 +10,10 @@ import pytest
 
 from nest.registry import Entry, find
 
+from ..cli.conftest import Command, command
 from .loopback import REPO, REVISION, LoopbackHub, sha256
 
-__all__ = ["REPO", "REVISION", "LoopbackHub", "MakeEntry", "sha256"]
+__all__ = ["REPO", "REVISION", "Command", "LoopbackHub", "MakeEntry", "command", "sha256"]
 
 MakeEntry = Callable[..., Entry]
 

@@ -1,0 +1,206 @@
+"""What lies in the caches: files of entries, and what is of no use any more."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from nest.errors import FetchError
+from nest.registry import Entry, FileSpec, Weights
+from nest.weights.cache import cache_root
+from nest.weights.digests import Verifier
+from nest.weights.hub import hub_cache_root
+from nest.weights.hub_cache import RepoCache
+from nest.weights.lock import LockFile
+
+__all__ = ["CachedFile", "Leftover", "cached_files", "leftovers", "remove_entry", "verify_file"]
+
+
+@dataclass(frozen=True)
+class CachedFile:
+    """A file of an entry on this machine, in the Hub client's cache or made from a package."""
+
+    entry: str
+    spec: FileSpec
+    path: Path
+    place: Literal["hub", "package"]
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.path.stat().st_size
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A file or folder that nothing needs, and why. A transfer's is deleted under the transfer's lock."""
+
+    path: Path
+    reason: str
+    lock: Path | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        if self.path.is_dir():
+            return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+        return self.path.stat().st_size
+
+    def remove(self) -> None:
+        """Delete it, unless somebody has begun to use it.
+
+        Raises:
+            FetchError: it cannot be deleted.
+        """
+        try:
+            with nullcontext(True) if self.lock is None else _held(self.lock) as free:
+                if free:
+                    shutil.rmtree(self.path) if self.path.is_dir() else self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise FetchError(f"{self.path} cannot be deleted: {error.strerror or error}.") from error
+
+
+def cached_files(entry: Entry) -> list[CachedFile]:
+    """The files of `entry` that are here; not compared with their pins."""
+    weights = entry.manifest.weights
+    if weights is None:
+        return []
+    hub, locked = _repo(weights), LockFile.choose(None, cache_root())
+    found = []
+    for spec in weights.files:
+        if (path := hub.find(spec.name)) is not None:
+            found.append(CachedFile(entry.name, locked.pin(weights, spec), path, "hub"))
+        found += [
+            CachedFile(entry.name, spec, folder / spec.name, "package")
+            for folder in _package_folders(weights)
+            if (folder / spec.name).is_file()
+        ]
+    return found
+
+
+def verify_file(file: CachedFile, entry: Entry) -> bool | None:
+    """Read all of the file and compare it with its pins; None where nobody has pinned it."""
+    verifier = Verifier(cache_root())
+    verifier.forget(file.path)
+    accepted = {file.spec.sha256} | _declared(entry, file) - {None}
+    if accepted == {None}:
+        return None
+    return verifier.digest(file.path) in accepted
+
+
+def _declared(entry: Entry, file: CachedFile) -> set[str | None]:
+    """Digests that the entry accepts of a file made from a package."""
+    if file.place != "package" or entry.manifest.weights is None:
+        return set()
+    return {
+        member.converted_sha256 if member.converter else member.sha256
+        for mirror in entry.manifest.weights.mirror
+        for member in mirror.files
+        if member.replaces == file.spec.name
+    }
+
+
+def leftovers(entries: Iterable[Entry]) -> list[Leftover]:
+    """What can be deleted without loss: broken transfers, files held twice, packages that no entry names."""
+    weights = [entry.manifest.weights for entry in entries if entry.manifest.weights is not None]
+    found = [left for each in weights for left in _broken_transfers(_repo(each))]
+    found += [left for each in weights for left in _held_twice(each)]
+    found += _unnamed_packages(weights)
+    found += _stale_records()
+    return list({left.path: left for left in found}.values())
+
+
+def _broken_transfers(repo: RepoCache) -> Iterator[Leftover]:
+    for path in sorted((repo.folder / "blobs").glob("*.incomplete")):
+        key = path.name.removesuffix(".incomplete")
+        if not re.fullmatch("[0-9a-f]{64}", key):
+            continue  # the client's own
+        with _held(repo.lock_file(key)) as free:
+            if free:
+                yield Leftover(path, "a transfer that broke off", repo.lock_file(key))
+
+
+@contextmanager
+def _held(lock: Path) -> Iterator[bool]:
+    """Whether a transfer's lock could be taken, which is held meanwhile; not where the transfer is going on."""
+    from filelock import FileLock, Timeout
+
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(lock, timeout=0):
+            yield True
+    except Timeout:
+        yield False
+
+
+def _held_twice(weights: Weights) -> Iterator[Leftover]:
+    repo, verifier = _repo(weights), Verifier(cache_root())
+    for spec in weights.files:
+        published = repo.find(spec.name)
+        if published is None or spec.sha256 is None or verifier.digest(published) != spec.sha256:
+            continue
+        for folder in _package_folders(weights):
+            if (folder / spec.name).is_file():
+                yield Leftover(folder / spec.name, "the published file is in the Hub client's cache")
+
+
+def _unnamed_packages(weights: Iterable[Weights]) -> Iterator[Leftover]:
+    named = {folder.name for each in weights for folder in _package_folders(each)}
+    for folder in sorted((cache_root() / "mirrors").glob("*")):
+        if folder.is_dir() and folder.name not in named:
+            yield Leftover(folder, "of a package that no entry names")
+
+
+def _stale_records() -> Iterator[Leftover]:
+    for record in sorted((cache_root() / "verified").glob("*.json")):
+        try:
+            gone = not Path(json.loads(record.read_bytes())["path"]).exists()
+        except (OSError, ValueError, LookupError, TypeError):
+            gone = True
+        if gone:
+            yield Leftover(record, "the digest of a file that is gone")
+
+
+def remove_entry(entry: Entry) -> list[Path]:
+    """Delete the files of `entry` from the caches; content that another snapshot points to stays.
+
+    Raises:
+        FetchError: a file cannot be deleted.
+    """
+    removed = []
+    weights = entry.manifest.weights
+    try:
+        for file in cached_files(entry):
+            blob = file.path.resolve()
+            file.path.unlink()
+            removed.append(file.path)
+            if weights and blob != file.path and not _pointed_to(_repo(weights), blob):
+                blob.unlink(missing_ok=True)
+            _remove_empty(file.path.parent)
+    except OSError as error:
+        raise FetchError(f"{error.filename} cannot be deleted: {error.strerror or error}.") from error
+    return removed
+
+
+def _pointed_to(repo: RepoCache, blob: Path) -> bool:
+    return any(path.resolve() == blob for path in (repo.folder / "snapshots").rglob("*") if path.is_symlink())
+
+
+def _remove_empty(folder: Path) -> None:
+    while not any(folder.iterdir()) and folder.name not in ("snapshots", "mirrors"):
+        folder.rmdir()
+        folder = folder.parent
+
+
+def _repo(weights: Weights) -> RepoCache:
+    return RepoCache(hub_cache_root(), weights.repo, weights.revision)
+
+
+def _package_folders(weights: Weights) -> list[Path]:
+    return [cache_root() / "mirrors" / mirror.sha256[:32] for mirror in weights.mirror]

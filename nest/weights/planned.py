@@ -1,0 +1,87 @@
+"""What a pull would do: each file, whether it is here, and whom it would be asked of. Nothing is fetched."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from nest.errors import DigestError, FetchError
+from nest.registry import Entry, FileSpec
+from nest.weights.cache import cache_root
+from nest.weights.fetch import chosen_files
+from nest.weights.lock import LockFile
+from nest.weights.site import policy
+from nest.weights.source import Source
+from nest.weights.sources import Sources
+
+__all__ = ["Place", "PlannedFile", "plan_fetch"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Somewhere that a file would be asked of: the host, None where that is no network, and what there."""
+
+    kind: str
+    host: str | None
+    location: str
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """One file of an entry. `path` is where it is already; `sha256` is None where nobody has pinned it."""
+
+    entry: str
+    name: str
+    size: int | None
+    sha256: str | None
+    license: str
+    path: Path | None
+    places: tuple[Place, ...]
+
+    @property
+    def host(self) -> str | None:
+        """The host that is asked first; None where the file is here or no network is asked."""
+        return self.places[0].host if self.path is None and self.places else None
+
+
+def plan_fetch(
+    entry: Entry,
+    *,
+    cache_dir: str | os.PathLike[str] | None = None,
+    lock: str | os.PathLike[str] | None = None,
+) -> list[PlannedFile]:
+    """The required files of `entry`, as `nest.weights.fetch` would come by them.
+
+    Raises:
+        FetchError: the entry has no weights, or the site does not allow it.
+        ConfigError: the site's configuration or the lock file is not valid.
+    """
+    weights = entry.manifest.weights
+    if weights is None:
+        raise FetchError(f"Entry '{entry.name}' names no weights: its nest.toml has no table [weights].")
+    rules = policy()
+    rules.check_license(entry)
+    folder = None if cache_dir is None else Path(cache_dir).expanduser().absolute()
+    root = cache_root() if folder is None else folder / "nest"
+    sources = Sources(weights, rules, root=root, cache_dir=folder)
+    locked = LockFile.choose(lock, root)
+    return [_planned(entry, locked.pin(weights, spec), sources) for spec in chosen_files(entry)]
+
+
+def _planned(entry: Entry, spec: FileSpec, sources: Sources) -> PlannedFile:
+    path = next((path for source in sources.here if (path := _local(source, spec)) is not None), None)
+    places = [
+        Place(source.kind, source.host, source.location(spec.name))
+        for source in sources.allowed
+        if source.offers(spec.name)
+    ]
+    license_ = entry.manifest.model.license
+    return PlannedFile(entry.name, spec.name, spec.size, spec.sha256, license_, path, tuple(places))
+
+
+def _local(source: Source, spec: FileSpec) -> Path | None:
+    try:
+        return source.local(spec)
+    except (DigestError, OSError):
+        return None  # it would be fetched again
