@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -42,10 +43,18 @@ def conv(
     groups: int = 1,
 ) -> Array:
     """Cross-correlation of x [B, Cin, ...] with weight [Cout, Cin//groups, ...], zeros padded on both sides."""
-    y = lax.conv_general_dilated(
-        x, weight, stride, [(p, p) for p in padding], feature_group_count=groups,
-        preferred_element_type=jnp.float32,
-    )  # fmt: skip
+    if x.ndim == 3 and groups == 1 and jax.default_backend() == "gpu":
+        # One matrix product over the taps, which GPUs run faster than their convolutions of this kind.
+        signal = jnp.pad(x, ((0, 0), (0, 0), (padding[0], padding[0]))).transpose(0, 2, 1)
+        last = signal.shape[1] - weight.shape[2]
+        taps = [signal[:, t : t + last + 1 : stride[0]] for t in range(weight.shape[2])]
+        filters = weight.transpose(0, 2, 1).reshape(weight.shape[0], -1)
+        y = jnp.einsum("blk,ok->bol", jnp.concatenate(taps, -1), filters, preferred_element_type=jnp.float32)
+    else:
+        y = lax.conv_general_dilated(
+            x, weight, stride, [(p, p) for p in padding], feature_group_count=groups,
+            preferred_element_type=jnp.float32,
+        )  # fmt: skip
     if bias is not None:
         y = y + bias.reshape(-1, *[1] * len(stride))
     return y.astype(x.dtype)
