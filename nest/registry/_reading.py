@@ -42,6 +42,9 @@ def read_manifest(
     except tomllib.TOMLDecodeError as error:
         faults.add(file, f"not valid TOML: {error}", lines=_toml_error_line(str(error)))
         return None
+    except RecursionError:
+        faults.add(file, "not valid TOML: nested too deeply")
+        return None
     lines, before = key_lines(text), len(faults.found)
     try:
         manifest = Manifest.model_validate(data)

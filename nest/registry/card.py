@@ -55,6 +55,8 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
         raise CardError(f"{file} is not UTF-8 text") from error
     except tomllib.TOMLDecodeError as error:
         raise CardError(f"{file} is not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise CardError(f"{file} is not valid TOML: nested too deeply") from error
     model, weights = _table(file, tables, "model"), _table(file, tables, "weights")
     words = {key: _text(file, model, key) for key in ("name", "title", "summary", "license", "family")}
     if words["name"] != folder.name:
