@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nest.ir.dim import Dim
 from nest.ir.program import Function
 
 __all__ = ["Padding"]
@@ -44,27 +43,43 @@ class Padding:
         """The arguments with their padded axes as long as a bucket."""
         if not self.symbols:
             return list(arguments)
-        sizes = {s: x.shape[axis] for x, axes in zip(arguments, self.axes, strict=True) for axis, s in axes}
-        targets = {s: self.bucket(s, size, session) for s, size in sizes.items()}
+        sizes = {**self.generics, **session, **self._bound(arguments)}
+        targets: dict[str, int] = {}
+        for symbol in self.symbols:
+            targets[symbol] = sizes[symbol] = self.bucket(symbol, sizes)
         return [
             _padded(x, [(axis, targets[s]) for axis, s in axes])
             for x, axes in zip(arguments, self.axes, strict=True)
         ]
 
-    def bucket(self, symbol: str, size: int, session: Mapping[str, int]) -> int:
-        """The smallest power of two that holds `size`, or the largest size that the entry's rules admit."""
-        bucket = max(_SMALLEST, 1 << max(0, size - 1).bit_length())
-        limits = [bucket]
-        for rule in self.function.signature.rules:
-            if symbol not in rule.symbols():
-                continue
-            if rule.left.as_symbol() != symbol or rule.op != "<=" or symbol in rule.right.symbols():
-                return size
-            limits.append(self._value(rule.right, session))
-        return max(size, min(limits))
+    def _bound(self, arguments: Sequence[Any]) -> dict[str, int]:
+        """The entry's symbols, as the shapes of its arguments have them."""
+        parameters = self.function.signature.parameters
+        return {
+            name: size
+            for x, p in zip(arguments, parameters, strict=True)
+            for d, size in zip(p.type.shape, x.shape, strict=True)
+            if (name := d.as_symbol()) is not None
+        }
 
-    def _value(self, dim: Dim, session: Mapping[str, int]) -> int:
-        return dim.evaluate({**self.generics, **session})
+    def bucket(self, symbol: str, sizes: Mapping[str, int]) -> int:
+        """The smallest power of two that holds the size of `symbol`, or the largest size that the rules admit.
+
+        Rules are upper bounds, so the sizes that they admit have no gaps; where one is not, nothing is padded.
+        """
+        size = sizes[symbol]
+        low, high = size, max(_SMALLEST, 1 << max(0, size - 1).bit_length())
+        if self._admitted({**sizes, symbol: high}):
+            return high
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._admitted({**sizes, symbol: middle}) else (low, middle - 1)
+        return low
+
+    def _admitted(self, sizes: Mapping[str, int]) -> bool:
+        return all(
+            rule.check(sizes) for rule in self.function.signature.rules if rule.symbols() <= sizes.keys()
+        )
 
 
 def _padded(x: Any, targets: Sequence[tuple[int, int]]) -> Any:

@@ -11,8 +11,23 @@ import pytest
 
 from nest.backends.jax.buckets import Padding
 from nest.errors import CallError
+from nest.layers import Block, Capacity, DType, Fill, Int32, Tensor, elaborate, entry
 
 from .conftest import TINY, mel_of, tokens_of
+
+
+class Continued(Block):
+    T: DType
+
+    @entry
+    def go(
+        self,
+        tokens: Int32[Tensor, "Batch S"],
+        out: Int32[Tensor, "Batch N"],
+        lengths: Int32[Tensor, "Batch"] = Fill("S"),
+    ) -> Int32[Tensor, "Batch N"]:
+        self.require(tokens.shape[1] + out.shape[1] - 1 <= Capacity)
+        return out + lengths.reshape(lengths.shape[0], 1)
 
 
 def ready(model: Any, rows: int = 1) -> Any:
@@ -134,7 +149,20 @@ def test_compilations_are_counted_and_few(make: Any, backend: str) -> None:
 def test_buckets(make: Any, size: int, capacity: int, bucket: int) -> None:
     padding = Padding(make("jax").program.entries["prefill"], TINY)
     assert padding.symbols == ("S",)
-    assert padding.bucket("S", size, {"Batch": 1, "Capacity": capacity}) == bucket
+    assert padding.bucket("S", {**TINY, "S": size, "Batch": 1, "Capacity": capacity}) == bucket
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "bucket"), [(1, 5, 8), (3, 14, 6), (5, 14, 6), (6, 14, 6), (9, 4, 16)]
+)
+def test_buckets_under_a_rule_of_two_symbols(size: int, count: int, bucket: int) -> None:
+    program = elaborate(Continued, T="f32")
+    padding = Padding(program.entries["go"], {})
+    assert padding.symbols == ("S",)
+    tokens, room = np.zeros((2, size), np.int32), np.zeros((2, count), np.int32)
+    padded, unchanged, _ = padding([tokens, room, np.full(2, size)], {"Batch": 2, "Capacity": 19})
+    assert padded.shape == (2, bucket)
+    assert unchanged.shape == room.shape
 
 
 def test_a_symbol_of_the_result_is_not_padded(make: Any) -> None:

@@ -72,7 +72,7 @@ class NnxDialect(Dialect):
     def while_loop(self, writer: MethodWriter, node: Node, carry: list[str]) -> list[str] | None:
         functions = node.attrs["cond"], node.attrs["body"]
         stateful = any(f.uses_state for f in functions)
-        args: list[Expr] = [_region(writer, f, carry, stateful) for f in functions]
+        args: list[Expr] = [_region(writer, f, stateful) for f in functions]
         args.append(Listing([writer.expr(x) for x in node.inputs], "()"))
         args.append(literal(node.attrs["max_trips"]))
         made = writer.helper("while_loop", *args, *([Name("state")] if stateful else []))
@@ -81,13 +81,12 @@ class NnxDialect(Dialect):
         return [f"{target} = {first}", *rest]
 
 
-def _region(writer: MethodWriter, function: Function, carry: list[str], stateful: bool) -> Expr:
+def _region(writer: MethodWriter, function: Function, stateful: bool) -> Expr:
     """The method of a condition or a body; where only the other one takes the state, one that drops it."""
     own = Attr(Name("self"), writer.method_name(function))
     if function.uses_state or not stateful:
         return own
-    names = ", ".join(carry)
-    return Raw(f"lambda {names}, state: {own.flat()}({names})")
+    return Raw(f"lambda *given: {own.flat()}(*given[:-1])")
 
 
 _WIDTH = 92
