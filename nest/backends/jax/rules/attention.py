@@ -51,7 +51,13 @@ def attention(
     B, H, Q, E = q.shape
     G, K = k.shape[1:3]
     on_gpu = jax.default_backend() == "gpu"
-    if on_gpu and Q >= 64 and q.dtype.itemsize == 2 and all(x is None for x in (mask, bias, sinks, softcap)):
+    if (
+        on_gpu
+        and isinstance(Q, int)
+        and Q >= 64
+        and q.dtype.itemsize == 2
+        and all(x is None for x in (mask, bias, sinks, softcap))
+    ):
         # One fused kernel, where the scores of f32 arithmetic would go to memory and back.
         q, k, v = (t.transpose(0, 2, 1, 3) for t in (q, k, v))
         fused = jax.nn.dot_product_attention(q, k, v, scale=scale, implementation="cudnn")
