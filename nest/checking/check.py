@@ -94,7 +94,7 @@ def _check_readme(entry: Entry, report: Report) -> None:
         report.fault("readme", f"cannot be read: {getattr(error, 'strerror', None) or error}", file)
         return
     weights = entry.manifest.weights
-    accepted = {entry.name, *entry.manifest.model.aliases, *([weights.repo] if weights else [])}
+    accepted = [entry.name, *entry.manifest.model.aliases, *([weights.repo] if weights else [])]
     faults = list(snippet_faults(file, text, accepted))
     for message, line in faults:
         report.fault("readme", message, file, line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,13 +52,13 @@ def names_loaded(found: list[Snippet]) -> set[str]:
     return names
 
 
-def snippet_faults(file: Path, text: str, accepted: set[str]) -> Iterator[tuple[str, int | None]]:
+def snippet_faults(file: Path, text: str, accepted: Sequence[str]) -> Iterator[tuple[str, int | None]]:
     """(what is wrong, line) of a README's snippets.
 
     Args:
         file: the README, as tracebacks of its snippets call it.
         text: its text.
-        accepted: the names that mean this entry.
+        accepted: the names that mean this entry, its own first.
     """
     found = snippets(text)
     code = [snippet for snippet in found if snippet.language == "python"]
@@ -69,8 +69,8 @@ def snippet_faults(file: Path, text: str, accepted: set[str]) -> Iterator[tuple[
             compile(snippet.code, str(file), "exec", ast.PyCF_ONLY_AST)
         except SyntaxError as error:
             yield f"the snippet is not Python: {error.msg}", snippet.line + (error.lineno or 1) - 1
-    if code and not names_loaded(found) & accepted:
-        yield f"no snippet uses this entry: none loads '{min(accepted, key=len)}'", None
+    if code and not names_loaded(found).intersection(accepted):
+        yield f"no snippet uses this entry: none loads '{accepted[0]}'", None
 
 
 def _loaded(code: str) -> Iterator[str]:
