@@ -79,7 +79,7 @@ def _nest_job(model: Any, session: Any, mel: Any) -> tuple[Job, Callable[[], Any
     prompt, lengths = np.array([PROMPT], np.int32), np.array([len(PROMPT)], np.int32)
 
     def job() -> list[int]:
-        ids, *_ = session.hear(mel, prompt, lengths, out, zero, zero, np.int32(-1))
+        ids, *_ = session.hear(mel, prompt, out, np.int32(-1), zero, zero, lengths)
         tokens: list[int] = session.numpy(ids)[0].tolist()
         return tokens
 

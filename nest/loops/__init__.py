@@ -11,12 +11,24 @@ from typing import Any
 
 from nest.layers.block import Block
 from nest.loops.greedy import greedy
+from nest.loops.hear import hear
+from nest.loops.sample import sample
 
-__all__ = ["greedy", "loops_for"]
+__all__ = ["greedy", "hear", "loops_for", "sample"]
+
+_LOOPS: dict[str, Callable[..., Any]] = {"greedy": greedy, "sample": sample}
+_SPEECH_LOOPS: dict[str, Callable[..., Any]] = {"hear": hear}
 
 
 def loops_for(root: type[Block]) -> dict[str, Callable[..., Any]]:
-    """The loops that a definition's entries admit: `greedy` where there are `prefill` and `step` over a `Vocab`."""
+    """The loops that a definition's entries admit.
+
+    `greedy` and `sample` go over `prefill` and `step` with a `Vocab`; `hear` listens first, where there is `listen`.
+    """
     entries = {n for n in dir(root) if getattr(getattr(root, n), "_nest_entry", False)}
-    fits = {"prefill", "step"} <= entries and "Vocab" in root._fields().kinds
-    return {"greedy": greedy} if fits and not hasattr(root, "greedy") else {}
+    generics = root._fields().kinds.keys()
+    if not ({"prefill", "step"} <= entries and "Vocab" in generics):
+        return {}
+    speech = "listen" in entries and {"Mels", "Frames"} <= generics
+    fitting = _LOOPS | (_SPEECH_LOOPS if speech else {})
+    return {n: loop for n, loop in fitting.items() if not hasattr(root, n)}

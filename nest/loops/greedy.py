@@ -8,50 +8,60 @@ from __future__ import annotations
 
 from typing import Any
 
-from nest.layers.annotations import Float32, Int32
+from nest.layers.annotations import Fill, Float32, Int32
 from nest.layers.block import Capacity
 from nest.layers.ops import any as any_
-from nest.layers.ops import argmax, cast, full, minimum, scatter_set, take_along, where, while_loop
+from nest.layers.ops import argmax, cast, full, logsumexp, minimum, scatter_set, take_along, where, while_loop
 from nest.layers.tensor import Tensor
 
-__all__ = ["greedy"]
+__all__ = ["MOST", "greedy", "log_probability"]
 
 # Longer than any context; what stops a loop is the length of `out`.
-_MOST = 1 << 20
+MOST = 1 << 20
 
 
 def greedy(
     model: Any,
     tokens: Int32[Tensor, "Batch S"],
-    lengths: Int32[Tensor, "Batch"],
     out: Int32[Tensor, "Batch N"],
-    bias: Float32[Tensor, "Vocab"],
-    first_bias: Float32[Tensor, "Vocab"],
     end: Int32[Tensor, ""],
-) -> tuple[Int32[Tensor, "Batch N"], Int32[Tensor, "Batch"]]:
+    bias: Float32[Tensor, "Vocab"] = Fill("0"),
+    first_bias: Float32[Tensor, "Vocab"] = Fill("0"),
+    lengths: Int32[Tensor, "Batch"] = Fill("S"),
+) -> tuple[Int32[Tensor, "Batch N"], Int32[Tensor, "Batch"], Float32[Tensor, "Batch"]]:
     """Put a prompt into the caches and decode up to N tokens a row, each the largest of logits + bias.
 
     Args:
-        tokens: prompts, packed to the left. lengths: of each row.
+        tokens: prompts, packed to the left.
         out: where the ids go; only its length matters.
-        bias: added to the logits of every token: -inf suppresses an id. first_bias: added for the first one too.
         end: the id that ends a row. A row that has ended is given `end` from there on.
+        bias: added to the logits of every token: -inf suppresses an id. first_bias: added for the first one too.
+        lengths: of each row's prompt.
 
     Returns:
-        The ids, and how many of each row come before its end.
+        The ids; how many of each row come before its end; the sum of the log-probabilities of these and of the end,
+        under softmax(logits + bias). The sum is NaN where a row's logits were NaN or had no finite largest.
     """
     B, S = tokens.shape
     N = out.shape[1]
     model.require(S + N - 1 <= Capacity)
-    first = argmax(cast(model.prefill(tokens, lengths), "f32") + bias + first_bias)
+    scores = cast(model.prefill(tokens, lengths), "f32") + bias + first_bias
+    first = argmax(scores)
+    total = log_probability(scores, first)
     done = first == end
     count = cast(~done, "i32")
     column = full((B, 1), 0, "i32")
     out = scatter_set(out, column, first.reshape(B, 1), axis=1)
     last = full((), S + N - 2, "i32")
-    carry = [full((), 1, "i32"), first, lengths, done, count, out, bias, end, last]
-    _, _, _, _, count, out, _, _, _ = while_loop(model, _unfinished, _next, carry, max_trips=_MOST)
-    return out, count
+    carry = [full((), 1, "i32"), first, lengths, done, count, total, out, bias, end, last]
+    _, _, _, _, count, total, out, _, _, _ = while_loop(model, _unfinished, _next, carry, max_trips=MOST)
+    return out, count, total
+
+
+def log_probability(scores: Tensor, chosen: Tensor) -> Tensor:
+    """log softmax(scores)[chosen] of each row: scores [Batch, Vocab], chosen [Batch]."""
+    B = scores.shape[0]
+    return take_along(scores, chosen.reshape(B, 1), axis=1).reshape(B) - logsumexp(scores, 1)
 
 
 def _unfinished(
@@ -61,6 +71,7 @@ def _unfinished(
     pos: Tensor,
     done: Tensor,
     count: Tensor,
+    total: Tensor,
     out: Tensor,
     bias: Tensor,
     end: Tensor,
@@ -77,6 +88,7 @@ def _next(
     pos: Tensor,
     done: Tensor,
     count: Tensor,
+    total: Tensor,
     out: Tensor,
     bias: Tensor,
     end: Tensor,
@@ -84,11 +96,13 @@ def _next(
 ) -> tuple[Tensor, ...]:
     """One more token of each row."""
     B, N = out.shape
-    logits = model.step(token.reshape(B, 1), pos)
+    scores = cast(model.step(token.reshape(B, 1), pos), "f32") + bias
     done = done | (n >= N)
-    chosen = where(done, end, argmax(cast(logits, "f32") + bias))
+    chosen = where(done, end, argmax(scores))
+    total = total + where(done, 0.0, log_probability(scores, chosen))
     done = done | (chosen == end)
     column = full((B, 1), 0, "i32") + minimum(n, N - 1)
     kept = where(n < N, chosen.reshape(B, 1), take_along(out, column, axis=1))
     out = scatter_set(out, column, kept, axis=1)
-    return n + 1, chosen, minimum(pos + 1, last), done, count + cast(~done, "i32"), out, bias, end, last
+    count = count + cast(~done, "i32")
+    return n + 1, chosen, minimum(pos + 1, last), done, count, total, out, bias, end, last

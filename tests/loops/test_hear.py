@@ -18,7 +18,7 @@ def test_one_call_is_listen_and_greedy(backend: str) -> None:
     session = nest.load("whisper-tiny", backend=backend, weights=None, seed=2, **SMALL).new_session(Batch=2)
     mel = np.random.default_rng(0).standard_normal((2, 5, 30)).astype(np.float32)
     zero, out = np.zeros(17, np.float32), np.zeros((2, 8), np.int32)
-    arguments = ([[1, 2, 0], [3, 4, 5]], [2, 3], out, zero, zero, 7)
+    arguments = ([[1, 2, 0], [3, 4, 5]], out, 7, zero, zero, [2, 3])
     session.listen(mel)
     two = [session.numpy(r) for r in session.greedy(*arguments)]
     one = [session.numpy(r) for r in session.hear(mel, *arguments)]

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import CodeType
 
 from nest.backends.source.dialect import Dialect
-from nest.backends.source.expr import Attr, Call, Expr, Index, Listing, Name, Raw, literal
+from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Raw, literal
 from nest.backends.source.fold import Item, Loop, fold
 from nest.backends.source.names import Names, loop_variable, statement_of
 from nest.errors import DefinitionError
@@ -282,7 +282,7 @@ class MethodWriter:
         exprs = [self.expr(v) for v in self.results]
         expr = exprs[0] if self.function.signature.single else Listing(exprs, "()")
         flat = expr.lines(width - len("return "))
-        if len(flat) > 1 and flat[0][-1] not in "([":
+        if len(flat) > 1 and _open(expr, flat[0]):
             return ["return (", *("    " + line for line in expr.lines(width - 4)), ")"]
         return [f"return {flat[0]}", *flat[1:]]
 
@@ -292,9 +292,14 @@ _BASES = {"linear": "y", "attention": "attended", "update": "cache", "softmax": 
 
 def _assign(target: str, expr: Expr, width: int) -> list[str]:
     first, *rest = expr.lines(width - len(target) - 3)
-    if rest and first[-1] not in "([":
+    if rest and _open(expr, first):
         return [f"{target} = (", *("    " + line for line in expr.lines(width - 4)), ")"]
     return [f"{target} = {first}", *rest]
+
+
+def _open(expr: Expr, first: str) -> bool:
+    """Whether lines of an expression would be read as statements of their own: no bracket holds all of them."""
+    return isinstance(expr, Binary) or first[-1] not in "(["
 
 
 def _unpack(name: str, found: list[tuple[int, str]], rank: int) -> list[str]:

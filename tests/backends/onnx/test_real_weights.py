@@ -65,7 +65,7 @@ def test_a_whole_decode_is_the_stepwise_one(model: Any, golden: Any) -> None:
         expected.append(token)
         logits = session.step([[token]], len(prompt) + len(expected) - 1)
     out = np.zeros((1, most), np.int32)
-    ids, counts = session.greedy([prompt], [len(prompt)], out, bias, bias, end)
+    ids, counts, _ = session.greedy([prompt], out, end, bias, bias)
     assert ids[0, : counts[0]].tolist() == expected
 
 
