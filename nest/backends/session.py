@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-from weakref import WeakKeyDictionary
+import contextlib
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
+
+from nest.backends._default import call_default
+from nest.backends._saved import read_session, write_session
+from nest.backends._states import (
+    checked_positions,
+    checked_rows,
+    checked_states,
+    forget,
+    take_rows,
+    touched_states,
+)
+from nest.backends._symbols import session_symbols
 from nest.errors import CallError
-from nest.ir.inventory import default_capacity
+from nest.ir.inventory import states
 from nest.ir.program import Program
 
-__all__ = ["BaseSession", "default_session", "session_symbols"]
+__all__ = ["BaseSession", "call_default", "forget", "session_symbols", "take_rows", "touched_states"]
+
+Array = npt.NDArray[Any]
 
 
 class BaseSession:
     """States of one caller, over weights that all sessions share.
 
-    Entries are methods: `session.step(token, pos)`. A session is used by one thread at a time.
+    Entries are methods: `session.step(token, pos)`. A session is used by one thread at a time. It keeps no position:
+    what a query sees is decided by the `pos` of each call.
 
     Attributes:
         symbols: the values of `Batch` and `Capacity`.
+        whole_decodes: whether one call of a loop such as `greedy` is the fast way to decode here; where it is not, the
+            entries below it are called one by one.
     """
+
+    whole_decodes = True
 
     def __init__(self, program: Program, symbols: Mapping[str, int]) -> None:
         self.program = program
         self.symbols = dict(symbols)
+        self._constants: dict[Hashable, Any] = {}
+        self._lost: dict[str, str] = {}
+
+    # -- calls -----------------------------------------------------------------------------------------------
 
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an entry: see `EntryCall` for what is checked."""
@@ -39,6 +65,169 @@ class BaseSession:
         """Run an entry by name, with its arguments in order."""
         return self.call(name, inputs, {})
 
+    def constant(self, key: Hashable, make: Callable[[], Array]) -> Any:
+        """An argument that does not change from call to call, in the backend's own form and place.
+
+        `make` gives the array when `key` is asked for the first time; the session and its forks keep what became of
+        it. Passed to an entry, it is neither converted nor copied to a device again.
+        """
+        if key not in self._constants:
+            self._constants[key] = self._native(make())
+        return self._constants[key]
+
+    # -- states ----------------------------------------------------------------------------------------------
+
+    def truncate(self, pos: int | Sequence[int] | Array) -> None:
+        """Keep positions 0 to pos-1 of each row, and forget the slots from pos on: they are zero afterwards.
+
+        States that have no slots, such as what a model keeps of its audio, stay as they are.
+
+        Args:
+            pos: how many positions are kept, for all rows or for each; 0 to `Capacity`.
+
+        Raises:
+            CallError: `pos` is no such number, or the states are lost.
+        """
+        kept = checked_positions(self, pos)
+        self._intact()
+        with self._writing("truncate", self._slotted()):
+            self._forget(kept)
+
+    def fork(self, rows: Sequence[int] | Array | None = None) -> Self:
+        """A new session over the same weights, whose states are copies of this one's.
+
+        Args:
+            rows: which rows it has, in order; a row may be left out or repeated. All of them if None.
+
+        Raises:
+            CallError: there is no such row, or the states are lost.
+        """
+        chosen = checked_rows(self, range(self.symbols["Batch"]) if rows is None else rows)
+        self._intact()
+        other = self._sibling({**self.symbols, "Batch": len(chosen)})
+        other._constants.update(self._constants)
+        other._take(self, chosen, list(states(self.program)))
+        return other
+
+    def reorder(self, rows: Sequence[int] | Array, *, slots_only: bool = False) -> None:
+        """Give each row the states of another, in place: row i becomes what row rows[i] was.
+
+        Args:
+            rows: one for each row of the session.
+            slots_only: leave states without slots where they are, which is right, and saves their copying, where row i
+                and rows[i] hold the same: beams of one recording.
+
+        Raises:
+            CallError: `rows` is not one existing row for each, or the states are lost.
+        """
+        chosen = checked_rows(self, rows)
+        if len(chosen) != self.symbols["Batch"]:
+            raise CallError(
+                f"reorder takes one row for each of this session's {self.symbols['Batch']}, and {len(chosen)} were "
+                f"given. fork(rows=...) makes a session of another size."
+            )
+        self._intact()
+        paths = self._slotted() if slots_only else list(states(self.program))
+        with self._writing("reorder", paths):
+            self._take(self, chosen, paths)
+
+    def state_dict(self) -> dict[str, Array]:
+        """A copy of every state by definition path, as numpy arrays on the host; bf16 as f32.
+
+        Raises:
+            CallError: the states are lost.
+        """
+        self._intact()
+        return {path: np.array(self.numpy(array)) for path, array in self._live().items()}
+
+    def load_state_dict(self, given: Mapping[str, Array]) -> None:
+        """Put copies of these states in place of all that the session holds; lost states are whole again.
+
+        Raises:
+            CallError: a path is missing or unknown, or a shape or kind of number differs; nothing has changed then.
+        """
+        values = checked_states(self, given)
+        with self._writing("load_state_dict", list(values)):
+            self._put(values)
+        self._lost.clear()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the states to a safetensors file, whole or not at all, for `restore` on any backend.
+
+        Raises:
+            CallError: the states are lost.
+            OSError: the file cannot be written.
+        """
+        write_session(Path(path), self.program, self.symbols, self.state_dict())
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Put the states of a saved session in place of this one's.
+
+        That the weights are those which the states were computed with is up to the caller.
+
+        Raises:
+            CallError: it was saved from another program, or with another `Batch` or `Capacity`.
+            WeightsError: the file is missing, damaged, or no saved session.
+        """
+        self.load_state_dict(read_session(Path(path), self.program, self.symbols))
+
+    # -- what a backend gives --------------------------------------------------------------------------------
+
+    def _native(self, array: Array) -> Any:
+        """An array in the backend's own form, where its results are."""
+        raise NotImplementedError
+
+    def _sibling(self, symbols: Mapping[str, int]) -> Self:
+        """A new session of these symbols over the same weights."""
+        raise NotImplementedError
+
+    def _live(self) -> Mapping[str, Any]:
+        """The states themselves, by definition path."""
+        raise NotImplementedError
+
+    def _put(self, values: Mapping[str, Array]) -> None:
+        """Take copies of these values, of the right shapes and kinds, as the states."""
+        raise NotImplementedError
+
+    def _forget(self, kept: Array) -> None:
+        """Zero the slots from kept[row] on, Int64 [Batch], of every state that has slots."""
+        raise NotImplementedError
+
+    def _take(self, source: Self, rows: list[int], paths: Sequence[str]) -> None:
+        """Take copies of these rows of the source's states; the source may be this session."""
+        raise NotImplementedError
+
+    # -- failure ---------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _writing(self, what: str, paths: Sequence[str]) -> Iterator[None]:
+        """Where states are written: what breaks off here leaves them half-written, and they count as lost."""
+        try:
+            yield
+        except BaseException as error:
+            text = str(error).strip().partition("\n")[0]
+            reason = f"'{what}' failed while it wrote them ({type(error).__name__}{': ' * bool(text)}{text})"
+            self._lost.update(dict.fromkeys(paths, reason))
+            raise
+
+    def _intact(self, paths: Sequence[str] | None = None) -> None:
+        """Refuse to use states that are lost; all of them where no paths are given."""
+        lost = [reason for path, reason in self._lost.items() if paths is None or path in paths]
+        if lost:
+            raise CallError(
+                f"The states of this session of {self.program.name} are lost: {lost[0]}. Take a new session: "
+                f"model.new_session(Batch={self.symbols['Batch']})."
+            )
+
+    @property
+    def broken(self) -> bool:
+        """Whether a failed call has left states that cannot be used."""
+        return bool(self._lost)
+
+    def _slotted(self) -> list[str]:
+        """The states that are written slot by slot."""
+        return [path for path, spec in states(self.program).items() if spec.write_axis is not None]
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or name not in self.program.entries:
             raise AttributeError(
@@ -50,60 +239,3 @@ class BaseSession:
     def __repr__(self) -> str:
         symbols = ", ".join(f"{n}={v}" for n, v in self.symbols.items())
         return f"<{type(self).__name__} of {self.program.name}, {symbols}>"
-
-
-def session_symbols(program: Program, given: Mapping[str, int | None]) -> dict[str, int]:
-    """The values of a session's symbols, from what was given and what the definition admits.
-
-    Raises:
-        CallError: an unknown symbol, a value that is not a positive integer, or one that a rule forbids.
-    """
-    unknown = [n for n in given if n not in ("Batch", "Capacity")]
-    if unknown:
-        raise CallError(
-            f"A session of {program.name} has no '{unknown[0]}'; it takes Batch (rows) and Capacity (slots of its "
-            f"caches). Generics are chosen when the model is loaded."
-        )
-    symbols = {"Batch": given.get("Batch") or 1}
-    capacity = given.get("Capacity")
-    if capacity is None:
-        capacity = default_capacity(program)
-    if capacity is not None:
-        symbols["Capacity"] = capacity
-    for name, value in symbols.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise CallError(f"{program.name}: {name} is a positive integer, and {value!r} was given.")
-    for rule in program.rules:
-        if rule.symbols() & symbols.keys() and not _holds(program, rule, symbols):
-            limit = rule.right.value
-            raise CallError(
-                f"{program.name} requires {rule}, and {rule.left} = {symbols['Capacity']}, {rule.right} = {limit}."
-            )
-    return symbols
-
-
-def _holds(program: Program, rule: Any, symbols: Mapping[str, int]) -> bool:
-    generics = {n: v.value for n, v in program.root.generics.items() if isinstance(v.value, int)}
-    return bool(rule.check({**generics, **symbols}))
-
-
-class _Default:
-    """The session that a model's own entries use, and the lock that gives it one caller at a time."""
-
-    def __init__(self, session: BaseSession) -> None:
-        self.lock = threading.RLock()
-        self.session = session
-
-
-# Kept beside the models, so that a module's attributes, pytree, copies and pickles hold no session.
-_DEFAULTS: WeakKeyDictionary[Any, _Default] = WeakKeyDictionary()
-_MAKING = threading.Lock()
-
-
-def default_session(model: Any, make: Callable[[], BaseSession]) -> _Default:
-    """The model's default session with its lock, made at its first use."""
-    with _MAKING:
-        known = _DEFAULTS.get(model)
-        if known is None:
-            known = _DEFAULTS[model] = _Default(make())
-        return known

@@ -18,7 +18,7 @@ from nest.backends.jax.engine import Engine, States
 from nest.backends.jax.export import exported_entry
 from nest.backends.jax.lower import lower
 from nest.backends.jax.session import Checked, JaxSession, new_states
-from nest.backends.session import default_session, session_symbols
+from nest.backends.session import call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
@@ -134,9 +134,7 @@ class JaxModel:
     def _call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         function = self.program.entries.get(name)
         if function is not None and function.uses_state:
-            default = default_session(self, self.new_session)
-            with default.lock:
-                return default.session.call(name, args, kwargs)
+            return call_default(self, self.new_session, name, args, kwargs)
         native = self._checked(name, args, kwargs, {})
         native = self._checked.padded(name, native, {})
         results, _ = self._engine(name, self.params, {}, native)

@@ -15,6 +15,7 @@ from nest.backends.jax.arrays import JaxArrays, on_host
 from nest.backends.jax.buckets import Padding
 from nest.backends.jax.dtypes import jax_dtype
 from nest.backends.jax.engine import Engine, States, used_states
+from nest.backends.jax.session_states import taken, zeroed
 from nest.backends.session import BaseSession
 from nest.errors import CallError
 from nest.ir.dim import Dim
@@ -94,13 +95,14 @@ class JaxSession(BaseSession):
         self._engine = engine
         self._checked = checked
         self._params = params
+        self._device = device
         self._failure: str | None = None
         self._states = new_states(program, symbols, device) if program.root.has_state else {}
 
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         native = self._checked(name, args, kwargs, self.symbols)
         native = self._checked.padded(name, native, self.symbols)
-        self._whole(name)
+        self._intact(used_states(self.program.entries[name]))
         try:
             results, written = self._engine(name, self._params(), self._states, native)
         except BaseException as error:
@@ -109,9 +111,13 @@ class JaxSession(BaseSession):
         self._states.update(written)
         return results[0] if self.program.entries[name].signature.single else results
 
-    def _whole(self, name: str) -> None:
+    @property
+    def broken(self) -> bool:
+        return any(array.is_deleted() for array in self._states.values())
+
+    def _intact(self, paths: Sequence[str] | None = None) -> None:
         """Refuse to go on with states whose buffers went into a call that failed."""
-        if any(self._states[n].is_deleted() for n in used_states(self.program.entries[name])):
+        if any(self._states[n].is_deleted() for n in (self._states if paths is None else paths)):
             why = self._failure or "a call was interrupted after they were given to it"
             raise CallError(
                 f"The states of this session of {self.program.name} are lost: {why}. Take a new session: "
@@ -144,6 +150,35 @@ class JaxSession(BaseSession):
 
     def numpy(self, value: Array) -> np.ndarray[Any, Any]:
         return on_host(value)
+
+    def _native(self, array: np.ndarray[Any, Any]) -> Array:
+        placed: Array = jax.device_put(array, self._device)
+        return placed
+
+    def _sibling(self, symbols: Mapping[str, int]) -> JaxSession:
+        return JaxSession(
+            self.program,
+            symbols,
+            engine=self._engine,
+            checked=self._checked,
+            params=self._params,
+            device=self._device,
+        )
+
+    def _live(self) -> States:
+        return self._states
+
+    def _put(self, values: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        self._states = {
+            path: jax.device_put(np.array(values[path], array.dtype), self._device)
+            for path, array in self._states.items()
+        }
+
+    def _forget(self, kept: np.ndarray[Any, Any]) -> None:
+        self._states.update(zeroed(self.program, self._states, kept, self._slotted()))
+
+    def _take(self, source: JaxSession, rows: list[int], paths: Sequence[str]) -> None:
+        self._states.update(taken(self.program, source._states, rows, paths))
 
 
 def _short(error: BaseException) -> str:

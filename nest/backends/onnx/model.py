@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 import onnx_ir as ir
@@ -12,7 +12,7 @@ from nest.backends.onnx.options import Options, Provider
 from nest.backends.onnx.runtime import Runtime
 from nest.backends.onnx.session import OnnxSession, call_stateless
 from nest.backends.onnx.weights import WeightFiles
-from nest.backends.session import default_session, session_symbols
+from nest.backends.session import call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
@@ -75,17 +75,7 @@ class OnnxModel:
         function = self.program.entries.get(name)
         if function is None or not function.uses_state:
             return call_stateless(self.runtime.entry(name), args, kwargs)
-        default = default_session(self, self.new_session)
-        with default.lock:
-            session = cast(OnnxSession, default.session)
-            try:
-                return session.call(name, args, kwargs)
-            except CallError as error:
-                if session.failure is None:
-                    raise
-                # A caller takes a new session for a broken one; of the default one nobody can.
-                default.session = self.new_session()
-                raise CallError(f"{error} The model's default session has been emptied.") from error
+        return call_default(self, self.new_session, name, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "program" or name not in self.program.entries:

@@ -14,7 +14,7 @@ from nest.backends.onnx.dtypes import numpy_dtype
 from nest.backends.onnx.options import message
 from nest.backends.onnx.runtime import Prepared, Runtime
 from nest.backends.onnx.states import StatePort
-from nest.backends.session import BaseSession
+from nest.backends.session import BaseSession, forget, take_rows
 from nest.errors import CallError
 from nest.ir.inventory import states
 from nest.ir.types import StateSpec
@@ -118,7 +118,6 @@ class OnnxSession(BaseSession):
     def __init__(self, runtime: Runtime, symbols: Mapping[str, int]) -> None:
         super().__init__(runtime.program, symbols)
         self.runtime = runtime
-        self.failure: str | None = None
         self._memory = {p: _Memory(s, self.symbols) for p, s in states(runtime.program).items()}
         self._bindings: dict[str, _Binding] = {}
 
@@ -130,22 +129,36 @@ class OnnxSession(BaseSession):
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         prepared = self.runtime.entry(name)
         arguments = prepared.check(args, kwargs, self.symbols)
-        if self.failure is not None:
-            raise CallError(
-                f"This session of {self.program.name} cannot be used any more, as its states are half-written: "
-                f"{self.failure} Take a new one with model.new_session()."
-            )
+        self._intact([port.path for port in prepared.graph.states])
+        written = [port.path for port in prepared.graph.states if port.output is not None]
         bound = self._bindings.get(name)
         if bound is None:
             bound = self._bindings[name] = _Binding(prepared, self._memory)
-        try:
-            results = bound.run(arguments)
-        except Exception as error:
-            failure = _failed(prepared, error)
-            if any(port.output is not None for port in prepared.graph.states):
-                self.failure = str(failure)
-            raise failure from error
+        with self._writing(name, written):
+            try:
+                results = bound.run(arguments)
+            except Exception as error:
+                raise _failed(prepared, error) from error
         return _single(prepared, results)
 
     def numpy(self, value: Array) -> Array:
         return value
+
+    def _native(self, array: Array) -> Array:
+        return np.ascontiguousarray(array)
+
+    def _sibling(self, symbols: Mapping[str, int]) -> OnnxSession:
+        return OnnxSession(self.runtime, symbols)
+
+    def _live(self) -> dict[str, Array]:
+        return {path: memory.array for path, memory in self._memory.items()}
+
+    def _put(self, values: Mapping[str, Array]) -> None:
+        for path, array in self._live().items():
+            array[...] = values[path]
+
+    def _forget(self, kept: Array) -> None:
+        forget(self.program, self._live(), kept)
+
+    def _take(self, source: OnnxSession, rows: list[int], paths: Sequence[str]) -> None:
+        take_rows(self.program, self._live(), source._live(), rows, paths)

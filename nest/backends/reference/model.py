@@ -9,7 +9,14 @@ import numpy as np
 
 from nest.backends.calls import EntryCall
 from nest.backends.reference.interpreter import Interpreter
-from nest.backends.session import BaseSession, default_session, session_symbols
+from nest.backends.session import (
+    BaseSession,
+    call_default,
+    forget,
+    session_symbols,
+    take_rows,
+    touched_states,
+)
 from nest.errors import CallError
 from nest.ir.dtype import DType
 from nest.ir.inventory import states
@@ -78,9 +85,7 @@ class ReferenceModel:
     def _call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         function = self.program.entries.get(name)
         if function is not None and function.uses_state:
-            default = default_session(self, self.new_session)
-            with default.lock:
-                return default.session.call(name, args, kwargs)
+            return call_default(self, self.new_session, name, args, kwargs)
         call = EntryCall(self.program, name, NumpyArrays(self.interpreter))
         return _single(call, self.interpreter.run(call.function, call(args, kwargs, {}), {}))
 
@@ -108,7 +113,10 @@ class ReferenceSession(BaseSession):
         interpreter = self.model.interpreter
         call = EntryCall(self.program, name, NumpyArrays(interpreter))
         native = call(args, kwargs, self.symbols)
-        results = interpreter.run(call.function, native, self.state)
+        used, written = touched_states(call.function)
+        self._intact(used)
+        with self._writing(name, written):
+            results = interpreter.run(call.function, native, self.state)
         # A result must not change with the next call, so a view of a state is copied.
         return _single(call, tuple(r.copy() if self._is_state(r) else r for r in results))
 
@@ -117,6 +125,24 @@ class ReferenceSession(BaseSession):
 
     def numpy(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return value
+
+    def _native(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return array
+
+    def _sibling(self, symbols: Mapping[str, int]) -> ReferenceSession:
+        return ReferenceSession(self.model, symbols)
+
+    def _live(self) -> dict[str, np.ndarray[Any, Any]]:
+        return self.state
+
+    def _put(self, values: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        self.state = {path: values[path].astype(array.dtype) for path, array in self.state.items()}
+
+    def _forget(self, kept: np.ndarray[Any, Any]) -> None:
+        forget(self.program, self.state, kept)
+
+    def _take(self, source: ReferenceSession, rows: list[int], paths: Sequence[str]) -> None:
+        take_rows(self.program, self.state, source.state, rows, paths)
 
 
 def _single(call: EntryCall, results: tuple[Any, ...]) -> Any:

@@ -14,11 +14,12 @@ from torch import nn
 
 from nest.backends.calls import EntryCall
 from nest.backends.generated import load_generated
-from nest.backends.session import BaseSession, default_session, session_symbols
+from nest.backends.session import BaseSession, call_default, session_symbols, touched_states
 from nest.backends.torch.arrays import DTYPES, TorchArrays
 from nest.backends.torch.graphs import GraphRunner
 from nest.backends.torch.source import torch_module
 from nest.errors import CallError
+from nest.ir.inventory import states
 from nest.ir.plan import plan as make_plan
 from nest.ir.program import Function, Program
 
@@ -98,9 +99,7 @@ class TorchModel(nn.Module):
     def _call_entry(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         function = self.program.entries.get(name)
         if function is not None and function.uses_state:
-            default = default_session(self, self.new_session)
-            with default.lock:
-                return default.session.call(name, args, kwargs)
+            return call_default(self, self.new_session, name, args, kwargs)
         arrays = TorchArrays(self.device)
         native = EntryCall(self.program, name, arrays)(args, kwargs, {})
         with exact_math(self.device):
@@ -126,7 +125,7 @@ class TorchSession(BaseSession):
             )
         self.model = model
         self.arrays = TorchArrays(model.device)
-        self._calls: dict[str, EntryCall] = {}
+        self._calls: dict[str, tuple[EntryCall, list[str], list[str]]] = {}
         self.state: Any = None
         if model.program.root.has_state:
             dtype = DTYPES[model.nest_info.dtype]
@@ -137,21 +136,62 @@ class TorchSession(BaseSession):
             self.state.runner = self.graphs
 
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        call = self._calls.get(name)
-        if call is None:
-            call = self._calls[name] = EntryCall(self.program, name, self.arrays)
+        known = self._calls.get(name)
+        if known is None:
+            call = EntryCall(self.program, name, self.arrays)
+            known = self._calls[name] = call, *touched_states(call.function)
+        call, used, written = known
         native = call(args, kwargs, self.symbols)
         method = getattr(super(TorchModel, self.model), name)
         if not call.function.uses_state:
             with exact_math(self.model.device):
                 return method(*native)
-        with torch.no_grad(), exact_math(self.model.device):
+        self._intact(used)
+        with self._writing(name, written), torch.no_grad(), exact_math(self.model.device):
             if self.graphs is None or _loops(call.function):
                 return method(*native, self.state)
             return self.graphs.entry(name, method, native)
 
     def numpy(self, value: torch.Tensor) -> np.ndarray[Any, Any]:
         return self.arrays.numpy(value)
+
+    def _native(self, array: np.ndarray[Any, Any]) -> torch.Tensor:
+        return torch.from_numpy(array).to(self.model.device)
+
+    def _sibling(self, symbols: Mapping[str, int]) -> TorchSession:
+        return TorchSession(self.model, symbols, graphs=self.graphs is not None)
+
+    def _live(self) -> dict[str, torch.Tensor]:
+        return {path: _leaf(self.state, path) for path in states(self.program)}
+
+    # The tensors stay, since recorded graphs write to where they are.
+
+    def _put(self, values: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        for path, tensor in self._live().items():
+            tensor.copy_(torch.from_numpy(np.ascontiguousarray(values[path])))
+
+    def _forget(self, kept: np.ndarray[Any, Any]) -> None:
+        specs, live = states(self.program), self._live()
+        runs = [(slice(None), kept[0])] if (kept == kept[0]).all() else list(enumerate(kept))
+        for path in self._slotted():
+            spec, tensor = specs[path], live[path]
+            for rows, first in runs:
+                where: list[Any] = [slice(None)] * tensor.ndim
+                where[spec.batch_axis], where[cast(int, spec.write_axis)] = rows, slice(int(first), None)
+                tensor[tuple(where)] = 0
+
+    def _take(self, source: TorchSession, rows: list[int], paths: Sequence[str]) -> None:
+        specs, live, given = states(self.program), self._live(), source._live()
+        index = torch.tensor(rows, device=self.model.device)
+        for path in paths:
+            live[path].copy_(given[path].index_select(specs[path].batch_axis, index))
+
+
+def _leaf(tree: Any, path: str) -> torch.Tensor:
+    """The tensor at a definition path of a tree of states."""
+    for part in path.split("."):
+        tree = tree[int(part)] if isinstance(tree, list) else getattr(tree, part)
+    return cast(torch.Tensor, tree)
 
 
 def build(

@@ -230,7 +230,7 @@ def test_a_failed_write_ends_the_session(pair: Callable[..., Any]) -> None:
     ):
         session.write(np.ones((1, 3)), [3])
     with pytest.raises(
-        CallError, match=r"cannot be used any more, as its states are half-written: .*new_session"
+        CallError, match=r"are lost: .write. failed while it wrote them .*new_session"
     ):
         session.rows([0])
     assert other.write(np.ones((1, 3)), [0]).shape == (1, 3)

@@ -22,7 +22,7 @@ from nest.backends.jax.model import Recipe, device_of, placed
 from nest.backends.jax.nnx.pure import pure_entries
 from nest.backends.jax.nnx.source import nnx_module
 from nest.backends.jax.session import Checked, JaxSession
-from nest.backends.session import default_session, session_symbols
+from nest.backends.session import call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.program import Program
 
@@ -130,9 +130,7 @@ class NnxModel(nnx.Module):
             native = info.checked(name, args, kwargs, {})
             return self._generated(name, *map(jnp.asarray, native))
         if stateful:
-            default = default_session(self, self.new_session)
-            with default.lock:
-                return default.session.call(name, args, kwargs)
+            return call_default(self, self.new_session, name, args, kwargs)
         native = info.checked.padded(name, info.checked(name, args, kwargs, {}), {})
         params = {path: v.get_raw_value() for path, v in values.items()}
         results, _ = info.engine(self)(name, params, {}, native)
@@ -178,6 +176,9 @@ class NnxSession(JaxSession):
             device=info.device,
         )
         self.model = model
+
+    def _sibling(self, symbols: Mapping[str, int]) -> NnxSession:
+        return NnxSession(self.model, symbols)
 
     @property
     def caches(self) -> nnx.Dict[Any]:

@@ -1,0 +1,59 @@
+"""The session that a model's own entries use: one for each model, one caller at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from nest.errors import CallError
+
+__all__ = ["call_default"]
+
+_EMPTIED = "The model's default session has been emptied."
+
+
+class _Session(Protocol):
+    @property
+    def broken(self) -> bool: ...
+
+    def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any: ...
+
+
+class _Default:
+    """A session, and the lock that gives it one caller at a time."""
+
+    def __init__(self, session: _Session) -> None:
+        self.lock = threading.RLock()
+        self.session = session
+
+
+# Kept beside the models, so that a module's attributes, pytree, copies and pickles hold no session.
+_DEFAULTS: WeakKeyDictionary[Any, _Default] = WeakKeyDictionary()
+_MAKING = threading.Lock()
+
+
+def call_default(
+    model: Any, make: Callable[[], _Session], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Run an entry on the model's default session, which `make` makes when it is first used.
+
+    A caller takes a new session for one that a failed call has broken; of the default one nobody can, so it is
+    replaced by an empty one, and the error says so.
+    """
+    with _MAKING:
+        default = _DEFAULTS.get(model)
+        if default is None:
+            default = _DEFAULTS[model] = _Default(make())
+    with default.lock:
+        try:
+            return default.session.call(name, args, kwargs)
+        except BaseException as error:
+            if not default.session.broken:
+                raise
+            default.session = make()
+            if isinstance(error, CallError):
+                raise CallError(f"{error} {_EMPTIED}") from error
+            error.add_note(_EMPTIED)
+            raise

@@ -1,0 +1,47 @@
+"""The symbols that a session decides: how many rows it has, and how many slots its caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nest.errors import CallError
+from nest.ir.inventory import default_capacity
+from nest.ir.program import Program
+
+__all__ = ["session_symbols"]
+
+
+def session_symbols(program: Program, given: Mapping[str, int | None]) -> dict[str, int]:
+    """The values of a session's symbols, from what was given and what the definition admits.
+
+    Raises:
+        CallError: an unknown symbol, a value that is not a positive integer, or one that a rule forbids.
+    """
+    unknown = [n for n in given if n not in ("Batch", "Capacity")]
+    if unknown:
+        raise CallError(
+            f"A session of {program.name} has no '{unknown[0]}'; it takes Batch (rows) and Capacity (slots of its "
+            f"caches). Generics are chosen when the model is loaded."
+        )
+    symbols = {"Batch": given.get("Batch") or 1}
+    capacity = given.get("Capacity")
+    if capacity is None:
+        capacity = default_capacity(program)
+    if capacity is not None:
+        symbols["Capacity"] = capacity
+    for name, value in symbols.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise CallError(f"{program.name}: {name} is a positive integer, and {value!r} was given.")
+    for rule in program.rules:
+        if rule.symbols() & symbols.keys() and not _holds(program, rule, symbols):
+            limit = rule.right.value
+            raise CallError(
+                f"{program.name} requires {rule}, and {rule.left} = {symbols['Capacity']}, {rule.right} = {limit}."
+            )
+    return symbols
+
+
+def _holds(program: Program, rule: Any, symbols: Mapping[str, int]) -> bool:
+    generics = {n: v.value for n, v in program.root.generics.items() if isinstance(v.value, int)}
+    return bool(rule.check({**generics, **symbols}))
