@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -103,7 +104,7 @@ class TorchModel(nn.Module):
         arrays = TorchArrays(self.device)
         native = EntryCall(self.program, name, arrays)(args, kwargs, {})
         with exact_math(self.device):
-            return getattr(super(), name)(*native)
+            return self.nest_methods[name](self, *native)
 
     def __reduce__(self) -> tuple[Any, ...]:
         recipe = self.nest_info.recipe
@@ -142,7 +143,7 @@ class TorchSession(BaseSession):
             known = self._calls[name] = call, *touched_states(call.function)
         call, used, written = known
         native = call(args, kwargs, self.symbols)
-        method = getattr(super(TorchModel, self.model), name)
+        method = functools.partial(self.model.nest_methods[name], self.model)
         if not call.function.uses_state:
             with exact_math(self.model.device):
                 return method(*native)
@@ -220,7 +221,12 @@ def skeleton(program: Program, *, plan: str = "exact", **info: Any) -> TorchMode
     module = load_generated(made.text, program.name)
     generated = getattr(module, made.root)
     details = ModelInfo(program, made.text, **info)
-    namespace: dict[str, Any] = {"nest_info": details, "__module__": module.__name__}
+    plain = {name: getattr(generated, name) for name in program.entries}
+    namespace: dict[str, Any] = {
+        "nest_info": details,
+        "nest_methods": plain,
+        "__module__": module.__name__,
+    }
     for name, function in program.entries.items():
         namespace[name] = _entry_method(
             name, len(function.signature.parameters), function.uses_state, function.doc
@@ -243,8 +249,10 @@ def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Cal
     def method(self: TorchModel, *args: Any, **kwargs: Any) -> Any:
         if stateful and len(args) == count + 1:
             # One generated method calling another hands its state on.
-            inner, runner = getattr(super(TorchModel, self), name), getattr(args[-1], "runner", None)
-            return inner(*args) if runner is None else runner.entry(name, inner, args[:-1])
+            inner, runner = self.nest_methods[name], getattr(args[-1], "runner", None)
+            if runner is None:
+                return inner(self, *args)
+            return runner.entry(name, functools.partial(inner, self), args[:-1])
         return self._call_entry(name, args, kwargs)
 
     method.__name__ = name
