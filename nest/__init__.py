@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nest import errors, ir, layers, registry, tasks, weights
     from nest.errors import NestError
+    from nest.export import save
     from nest.loading import load
     from nest.registry import Entry, entries, find
     from nest.tasks import Transcriber, Transcript, pipeline
@@ -35,6 +36,7 @@ __all__ = [
     "load",
     "pipeline",
     "registry",
+    "save",
     "tasks",
     "weights",
 ]
@@ -51,6 +53,7 @@ _HOME = {
     "find": "nest.registry",
     "load": "nest.loading",
     "pipeline": "nest.tasks",
+    "save": "nest.export",
 }
 """Public name -> the module that it is taken from when it is first used; the others are subpackages."""
 

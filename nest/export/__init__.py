@@ -1,0 +1,5 @@
+"""Models as files, for nest and for programs that know nothing of it: checkpoints, ONNX, StableHLO, source."""
+
+from nest.export.save import FORMATS, save
+
+__all__ = ["FORMATS", "save"]

@@ -1,0 +1,77 @@
+"""Folders that appear whole: written beside the target under another name, then moved."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from nest.errors import InputError
+
+__all__ = ["Staged", "staged"]
+
+
+class Staged:
+    """A folder in the making.
+
+    Attributes:
+        path: where its files are written.
+        files: where they are, once the block has ended.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.files: list[Path] = []
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write a file of the folder."""
+        (self.path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def staged(directory: str | os.PathLike[str]) -> Iterator[Staged]:
+    """A folder to fill, which replaces the files of `directory` that it has too when the block ends without an error.
+
+    A directory that is not there appears whole; in one that is, other files are left alone.
+
+    Raises:
+        InputError: `directory` is a file, or it cannot be written.
+    """
+    target = Path(directory)
+    if target.exists() and not target.is_dir():
+        raise InputError(
+            f"{target} is a file; give the name of a folder, which is made where it is not there."
+        )
+    try:
+        target.absolute().parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.absolute().parent))
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from error
+    folder = Staged(made)
+    try:
+        yield folder
+        _settle(folder, target)
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _settle(folder: Staged, target: Path) -> None:
+    names = sorted(path.name for path in folder.path.iterdir())
+    if not target.exists():
+        folder.path.chmod(0o777 & ~_umask())  # mkdtemp's is for its owner alone
+        folder.path.replace(target)
+    else:
+        for name in names:
+            (folder.path / name).replace(target / name)
+    folder.files = [target / name for name in names]
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
