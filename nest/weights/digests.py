@@ -24,12 +24,6 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_REMEDY = (
-    "It was not used. Delete it and fetch it again; if the same bytes come back, the source does not serve "
-    "what the entry was made with."
-)
-
-
 class Verifier:
     """Checks files, with records kept under `root`."""
 
@@ -46,11 +40,11 @@ class Verifier:
         found = path.stat().st_size
         if size is not None and found != size:
             raise DigestError(
-                f"{path} is not the pinned '{name}': expected {size} bytes; it has {found}. {_REMEDY}"
+                f"{path} is not the pinned '{name}': expected {size} bytes; it has {found}. It is not used."
             )
         if sha256 is not None and (digest := self.digest(path)) != sha256:
             raise DigestError(
-                f"{path} is not the pinned '{name}': expected the sha256 {sha256}; it has {digest}. {_REMEDY}"
+                f"{path} is not the pinned '{name}': expected the sha256 {sha256}; it has {digest}. It is not used."
             )
 
     def digest(self, path: Path) -> str:

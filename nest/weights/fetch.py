@@ -21,6 +21,7 @@ from nest.weights.sources import Sources
 __all__ = ["Fetched", "chosen_files", "fetch"]
 
 _FILES_AT_ONCE = 4
+_ADVICE = " Check the network (HF_ENDPOINT and proxies are used), or bring a copy (nest pull --local-dir)."
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,10 @@ class _Fetcher:
         """The error where the network is not to be asked."""
         for spec in missing:
             if spec.name in self.damaged:
-                return DigestError(f"{self._with_lock(spec, self.damaged[spec.name][0])}.")
+                fault = self._with_lock(spec, self.damaged[spec.name][0])
+                return DigestError(
+                    f"{fault}. To fetch it again, with the network: nest pull {self.entry.name}"
+                )
         names = " and ".join(f"'{spec.name}'" for spec in missing)
         verb = "is" if len(missing) == 1 else "are"
         return FetchError(
@@ -167,6 +171,8 @@ class _Fetcher:
         sizes = [spec.size for spec in missing]
         total = None if None in sizes else sum(size or 0 for size in sizes)
         if progress is not False:
+            for fault in (fault for spec in missing for fault in self.damaged.get(spec.name, [])):
+                sys.stderr.write(f"To be fetched again: {fault}\n")
             names = " and ".join(spec.name for spec in missing)
             license_ = self.entry.manifest.model.license
             sys.stderr.write(f"Fetching {self.entry.name}: {names}, {size_text(total)}, licence {license_}\n")
@@ -203,9 +209,10 @@ class _Fetcher:
         said += [f"{kind}: {self.rules.why_not(kind)}" for kind in self.rules.forbidden]
         said += [f"the copy here: {text.rstrip('.')}" for text in self.damaged.get(spec.name, [])]
         other_bytes = any(isinstance(error, DigestError) for _, error in answers)
+        answered = all(isinstance(error, SourceError) and error.answered for _, error in answers)
         return (DigestError if other_bytes else FetchError)(
-            f"'{spec.name}' of '{self.entry.name}' could not be fetched. {'; '.join(said)}. Check the network "
-            f"(HF_ENDPOINT and proxies are used), or bring a copy from elsewhere (nest pull --local-dir)."
+            f"'{spec.name}' of '{self.entry.name}' could not be fetched. {'; '.join(said)}."
+            f"{'' if answers and answered else _ADVICE}"
         )
 
     def _with_lock(self, spec: FileSpec, error: Exception | str) -> str:

@@ -90,13 +90,14 @@ class Hub:
             self._remember(error)
             raise
         except SourceError as error:
-            raise SourceError(self._meaning(spec.name, error)) from error
+            raise SourceError(self._meaning(spec.name, error), answered=error.answered) from error
 
     def _headers(self) -> Mapping[str, str]:
-        from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+        from huggingface_hub import constants, get_token
 
-        headers: dict[str, str] = build_hf_headers(token=self._token, library_name="nest")
-        return headers
+        # Not built by the client, which asks the Hub a question of its own for them, on a blocked network too.
+        token = self._token or (None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token())
+        return {"User-Agent": "nest", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def _check_reachable(self) -> None:
         when, reason = _UNREACHABLE.get(self._endpoint, (0.0, ""))

@@ -93,7 +93,7 @@ class DirectoryMirror:
         except OSError as error:
             raise SourceError(f"it cannot be read: {error.strerror or error}") from error
         if path is None:
-            raise SourceError(f"it has no {self.location(spec.name)}")
+            raise SourceError(f"it has no {self.location(spec.name)}", answered=True)
         return path
 
     def note(self, spec: FileSpec) -> str | None:

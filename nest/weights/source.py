@@ -22,7 +22,14 @@ class Report(Protocol):
 
 
 class SourceError(Exception):
-    """A source cannot give a file; the message says why, and another source may be tried."""
+    """A source cannot give a file; the message says why, and another source may be tried.
+
+    `answered` says that it is the source's own word, so that nothing is wrong with the network.
+    """
+
+    def __init__(self, message: str, *, answered: bool = False) -> None:
+        super().__init__(message)
+        self.answered = answered
 
 
 class Source(Protocol):

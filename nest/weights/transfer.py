@@ -25,6 +25,8 @@ _TRIES = 5
 """Attempts in a row that may bring nothing new."""
 _LONGEST_WAIT = 60.0
 _RETRIED = (408, 425, 429, 500, 502, 503, 504)
+_OF_THE_WAY = (408, 500, 502, 503, 504)
+"""Those that say less of the file than of the network and the server."""
 _NO_CONNECTION = ("ConnectError", "ConnectTimeout", "ProxyError", "UnsupportedProtocol")
 
 
@@ -116,7 +118,7 @@ class _Transfer:
         wait = float(wanted) if wanted.isdigit() else 0.0
         if status not in _RETRIED or fruitless + 1 >= _TRIES or wait > _LONGEST_WAIT:
             later = f"; it asks to come back in {wait:.0f} s" if wait else ""
-            raise SourceError(f"status {status}{later}") from error
+            raise SourceError(f"status {status}{later}", answered=status not in _OF_THE_WAY) from error
         return wait
 
     def _give_up_if_hopeless(self, error: Exception, fruitless: int, *, untried: bool) -> None:

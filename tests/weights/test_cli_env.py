@@ -73,10 +73,8 @@ def test_as_text(command: Command, installed: dict[str, str]) -> None:
         assert fact in text
 
 
-def test_what_frameworks_answer() -> None:
-    for name in ("torch", "onnxruntime"):
-        pytest.importorskip(name)
-    assert _machine._torch_devices()[0].startswith("cpu (")
+def test_what_a_framework_answers() -> None:
+    pytest.importorskip("onnxruntime")
     assert "CPUExecutionProvider" in _machine._onnx_providers()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import json
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -128,6 +131,23 @@ class TestCopies:
         monkeypatch.setenv("NEST_CONFIG", str(moved / "config.toml"))
         fetched = fetch(entry, cache_dir=tmp_path / "empty", local_files_only=True)
         assert fetched.files["w.bin"] == moved / REPO / REVISION / "w.bin"
+
+    def test_any_web_server_can_serve_them(
+        self, command: Command, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        command("pull", str(entry.directory), "--local-dir", str(tmp_path / "models"))
+        serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "models"))
+        monkeypatch.setattr(http.server.SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            site = tmp_path / "site.toml"
+            url = f"http://127.0.0.1:{server.server_port}/{{repo}}/{{revision}}/{{file}}"
+            site.write_text(f'sources = ["url"]\n[[mirror]]\nurl = "{url}"\n')
+            monkeypatch.setenv("NEST_CONFIG", str(site))
+            fetched = fetch(entry, cache_dir=tmp_path / "empty")
+            server.shutdown()
+        assert fetched.files["w.bin"].read_bytes() == WEIGHTS
+        assert fetched.origins["w.bin"] == f"the mirror 127.0.0.1:{server.server_port}"
 
     def test_a_copy_that_is_there_stays_and_a_damaged_one_is_replaced(
         self, command: Command, entry: Entry, tmp_path: Path

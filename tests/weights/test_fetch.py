@@ -44,6 +44,8 @@ def test_a_file_comes_from_the_hub_into_its_own_layout(
     assert path.read_bytes() == WEIGHTS
     assert fetched.origins["w.bin"] == f"{hub.endpoint}/{REPO} at {REVISION}"
     assert fetched.notes == []
+    assert hub.requests == [f"/{REPO}/resolve/{REVISION}/w.bin"]  # and nothing else
+    assert hub.seen[0]["user-agent"] == "nest"
 
 
 def test_what_is_cached_asks_no_network(hub: LoopbackHub, make_entry: MakeEntry, cache: Path) -> None:
