@@ -12,12 +12,14 @@ import onnx_ir as ir
 from nest.backends.onnx.dtypes import ONNX, numpy_dtype
 from nest.ir.dim import Dim
 
-__all__ = ["OPSET", "Graph", "Tensor", "Type"]
+__all__ = ["OPSET", "OPSETS", "Graph", "Tensor", "Type"]
 
 OPSET = 24
 """Attention with `nonpad_kv_seqlen`, TensorScatter, RotaryEmbedding and RMSNormalization are in it."""
 
-IR_VERSION = 12
+OPSETS = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
+"""The operator sets that graphs can be made in, with the version of the format that came with each. What one of them
+lacks, rules write over what it has."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,11 @@ class Graph:
 
     Args:
         parameter: gives the stored tensor of a parameter, by definition path.
+        opset: the operator set, one of `OPSETS`.
     """
 
-    def __init__(self, parameter: Callable[[str], ir.ExternalTensor]) -> None:
+    def __init__(self, parameter: Callable[[str], ir.ExternalTensor], opset: int = OPSET) -> None:
+        self.opset = opset
         self._parameter = parameter
         # Nodes of the graph, and of the bodies of loops that are being built inside it.
         self._scopes: list[list[ir.Node]] = [[]]
@@ -226,11 +230,11 @@ class Graph:
             self._outputs,
             nodes=nodes,
             initializers=[v for v in self._initializers.values() if id(v) in read],
-            opset_imports={"": OPSET},
+            opset_imports={"": self.opset},
             name=name,
             doc_string=doc,
         )
-        return ir.Model(graph, ir_version=IR_VERSION, producer_name="nest")
+        return ir.Model(graph, ir_version=OPSETS[self.opset], producer_name="nest")
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from nest.backends.onnx.dims import Dims
-from nest.backends.onnx.graph import Graph, Tensor, Type
+from nest.backends.onnx.graph import OPSET, Graph, Tensor, Type
 from nest.backends.onnx.rules import RULES, Lowering
 from nest.backends.onnx.states import StatePort, StateValues
 from nest.errors import DefinitionError
@@ -39,18 +39,21 @@ class EntryGraph:
     states: tuple[StatePort, ...]
 
 
-def lower(program: Program, name: str, parameter: Callable[[str], ir.ExternalTensor]) -> EntryGraph:
+def lower(
+    program: Program, name: str, parameter: Callable[[str], ir.ExternalTensor], opset: int = OPSET
+) -> EntryGraph:
     """The graph of an entry.
 
     Args:
         parameter: gives the stored tensor of a parameter, by definition path.
+        opset: the operator set, one of `OPSETS`.
 
     Raises:
         DefinitionError: an op that has no rule.
     """
     function = inline(program, name)
     eliminate_dead_code(function)
-    graph = Graph(parameter)
+    graph = Graph(parameter, opset)
     dims = Dims(graph)
     types = {p: Type(tuple(map(Dim.of, s.shape)), s.dtype) for p, s in states(program).items()}
     values = StateValues(graph, dims, types)

@@ -73,9 +73,9 @@ class StateValues:
         self, past: Tensor, value: Tensor, pos: Tensor | int, axis: int, batch_axis: int
     ) -> ir.Value:
         graph = self.graph
-        if batch_axis == 0:
+        if batch_axis == 0 and graph.opset >= 24:
             return graph.op("TensorScatter", past, value, self._starts(past, pos), axis=axis)
-        # TensorScatter takes rows from axis 0 alone.
+        # TensorScatter takes rows from axis 0 alone, and is there since opset 24.
         slots = graph.op("Range", *(self._number(n) for n in (0, value.shape[axis], 1)))
         if isinstance(pos, int):
             places = graph.op("Add", slots, graph.integers(pos))

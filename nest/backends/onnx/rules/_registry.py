@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
@@ -47,6 +47,12 @@ class Lowering:
     def narrow(self, x: ir.Value, dtype: str) -> ir.Value:
         """What was computed by `wide`, in the op's own type."""
         return self.graph.cast(x, dtype) if dtype in ("f16", "bf16") else x
+
+    def reduce(self, op: str, x: ir.Value, axes: Sequence[int], *, keepdims: bool) -> ir.Value:
+        """A reduction over axes, which are an input of the op since opset 18, for ReduceSum since 13."""
+        if op == "ReduceSum" or self.graph.opset >= 18:
+            return self.op(op, x, self.integers(*axes), keepdims=keepdims)
+        return self.op(op, x, axes=tuple(axes), keepdims=keepdims)
 
     def unsqueeze(self, x: ir.Value, *axes: int) -> ir.Value:
         return self.op("Unsqueeze", x, self.integers(*axes))

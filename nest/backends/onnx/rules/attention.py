@@ -30,15 +30,18 @@ def attention(
     scale: float | None,
     softcap: float | None,
 ) -> ir.Value:
-    """ONNX's Attention; with sinks, which it has not, the formula itself."""
+    """ONNX's Attention; with sinks, which it has not, and before opset 24 the formula itself."""
     pos = pos if causal else None
     one_query = _is_one(q.shape[2])
-    plain = sinks is None and window is None and not (causal and kv_len is not None)
+    written_out = sinks is not None or low.graph.opset < 24
+    plain = not written_out and window is None and not (causal and kv_len is not None)
+    # A query sees its own slot at least, unless something else may hide it.
+    sees_some = mask is None and bias is None and kv_len is None and window is None
     if not plain or (pos is not None and not one_query):
         mask = _both(low, _seen(low, q, k, pos, kv_len, causal, window), mask)
         causal, pos, kv_len = False, None, None
-    if sinks is not None:
-        return _decomposed(low, q, k, v, mask, bias, sinks, scale, softcap)
+    if written_out:
+        return _decomposed(low, q, k, v, mask, bias, sinks, scale, softcap, sees_some)
     length = _length(low, k, pos, kv_len)
     causal = causal and pos is None
     extra = _extra(low, q, k, mask, bias)
@@ -132,6 +135,7 @@ def _decomposed(
     sinks: Tensor | None,
     scale: float | None,
     softcap: float | None,
+    sees_some: bool,
 ) -> ir.Value:
     dtype = wide_dtype(q.dtype)
     scores = _scores(low, q, k, scale, dtype)
@@ -142,7 +146,10 @@ def _decomposed(
         scores = low.op("Add", scores, low.wide(bias))
     if mask is not None:
         scores = low.op("Where", mask, scores, low.constant(-math.inf, dtype))
-    weights = _weights(low, scores, None if sinks is None else low.wide(sinks), dtype)
+    if sees_some and sinks is None:
+        weights = low.op("Softmax", scores, axis=-1)
+    else:
+        weights = _weights(low, scores, None if sinks is None else low.wide(sinks), dtype)
     grouped = (q.shape[0], k.shape[1], _shared_rows(q, k), k.shape[2])
     full = (*q.shape[:3], k.shape[2])
     mixed = low.op("MatMul", low.dims.reshape(weights, full, grouped), low.wide(v))
@@ -169,13 +176,13 @@ def _scores(low: Lowering, q: Tensor, k: Tensor, scale: float | None, dtype: str
 def _weights(low: Lowering, scores: ir.Value, sinks: ir.Value | None, dtype: str) -> ir.Value:
     """Softmax over the keys that are seen; a row that sees none is zeros, where Softmax would give NaN."""
     zero = low.constant(0.0, dtype)
-    peak = low.op("ReduceMax", scores, low.integers(-1), keepdims=1)
+    peak = low.reduce("ReduceMax", scores, (-1,), keepdims=True)
     sink = None if sinks is None else low.unsqueeze(sinks, 0, 2, 3)
     if sink is not None:
         peak = low.op("Max", peak, sink)
     peak = low.op("Where", low.op("IsInf", peak, detect_positive=0), zero, peak)
     powers = low.op("Exp", low.op("Sub", scores, peak))
-    total = low.op("ReduceSum", powers, low.integers(-1), keepdims=1)
+    total = low.reduce("ReduceSum", powers, (-1,), keepdims=True)
     if sink is not None:
         total = low.op("Add", total, low.op("Exp", low.op("Sub", sink, peak)))
     safe = low.op("Where", low.op("Equal", total, zero), low.constant(1.0, dtype), total)
@@ -191,6 +198,8 @@ def rope(low: Lowering, x: Tensor, pos: Tensor, inv_freq: Tensor, *, layout: str
     angles = low.op("Mul", low.unsqueeze(low.graph.cast(places, "f32"), 2), inv_freq)
     factor = low.constant(scale, "f32")
     cos, sin = (low.op("Mul", low.op(f, angles), factor) for f in ("Cos", "Sin"))
+    if low.graph.opset < 23:
+        return low.narrow(_rotated(low, x, cos, sin, int(inv_freq.shape[0]), layout), x.dtype)
     y = low.op(
         "RotaryEmbedding",
         low.wide(x),
@@ -200,3 +209,28 @@ def rope(low: Lowering, x: Tensor, pos: Tensor, inv_freq: Tensor, *, layout: str
         rotary_embedding_dim=2 * int(inv_freq.shape[0]),
     )
     return low.narrow(y, x.dtype)
+
+
+def _rotated(low: Lowering, x: Tensor, cos: ir.Value, sin: ir.Value, count: int, layout: str) -> ir.Value:
+    """Pairs of the first 2 * count elements turned by their angles, whose tables are [B or 1, S, count]."""
+
+    def cut(value: ir.Value, start: int, stop: int, step: int = 1) -> ir.Value:
+        return low.op("Slice", value, *map(low.integers, (start, stop, -1, step)))
+
+    y, size = low.wide(x), int(x.shape[-1])
+    cos, sin = low.unsqueeze(cos, 1), low.unsqueeze(sin, 1)
+    half = layout == "half"
+    a = cut(y, 0, count) if half else cut(y, 0, 2 * count, 2)
+    b = cut(y, count, 2 * count) if half else cut(y, 1, 2 * count, 2)
+    turned = [
+        low.op("Sub", low.op("Mul", a, cos), low.op("Mul", b, sin)),
+        low.op("Add", low.op("Mul", b, cos), low.op("Mul", a, sin)),
+    ]
+    if half:
+        parts = turned
+    else:
+        stacked = low.op("Concat", *(low.unsqueeze(t, -1) for t in turned), axis=-1)
+        parts = [low.op("Reshape", stacked, low.integers(0, 0, 0, 2 * count))]
+    if size > 2 * count:
+        parts.append(cut(y, 2 * count, size))
+    return parts[0] if len(parts) == 1 else low.op("Concat", *parts, axis=-1)

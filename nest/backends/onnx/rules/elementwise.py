@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import onnx_ir as ir
 
 from nest.backends.onnx.graph import Tensor
-from nest.backends.onnx.rules._registry import Lowering, Operand, rule
+from nest.backends.onnx.rules._registry import Lowering, Operand, rule, wide_dtype
 from nest.ir.dtype import DType
 
 __all__: list[str] = []
@@ -98,8 +100,20 @@ def relu(low: Lowering, x: Tensor) -> ir.Value:
 
 @rule
 def gelu(low: Lowering, x: Tensor, *, approximate: bool) -> ir.Value:
-    y = low.op("Gelu", low.wide(x), approximate="tanh" if approximate else "none")
-    return low.narrow(y, x.dtype)
+    y = low.wide(x)
+    if low.graph.opset >= 20:
+        return low.narrow(low.op("Gelu", y, approximate="tanh" if approximate else "none"), x.dtype)
+
+    def number(value: float) -> ir.Value:
+        return low.constant(value, wide_dtype(x.dtype))
+
+    if approximate:
+        cubic = low.op("Mul", low.op("Mul", low.op("Mul", y, y), y), number(0.044715))
+        inner = low.op("Tanh", low.op("Mul", low.op("Add", y, cubic), number(math.sqrt(2 / math.pi))))
+    else:
+        inner = low.op("Erf", low.op("Mul", y, number(math.sqrt(0.5))))
+    half = low.op("Mul", y, number(0.5))
+    return low.narrow(low.op("Mul", half, low.op("Add", inner, number(1.0))), x.dtype)
 
 
 @rule

@@ -23,7 +23,12 @@ def layer_norm(
 @rule
 def rms_norm(low: Lowering, x: Tensor, weight: Tensor | None, *, eps: float) -> ir.Value:
     scale = _ones(low, x) if weight is None else low.wide(weight)
-    return low.narrow(low.op("RMSNormalization", low.wide(x), scale, axis=-1, epsilon=eps), x.dtype)
+    y = low.wide(x)
+    if low.graph.opset >= 23:
+        return low.narrow(low.op("RMSNormalization", y, scale, axis=-1, epsilon=eps), x.dtype)
+    mean = low.reduce("ReduceMean", low.op("Mul", y, y), (-1,), keepdims=True)
+    root = low.op("Sqrt", low.op("Add", mean, low.constant(eps, wide_dtype(x.dtype))))
+    return low.narrow(low.op("Mul", low.op("Div", y, root), scale), x.dtype)
 
 
 def _ones(low: Lowering, x: Tensor) -> ir.Value:

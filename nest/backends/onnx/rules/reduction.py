@@ -20,7 +20,7 @@ def _reduce(
     if not axes:
         return x.value
     value = low.graph.cast(x, dtype)
-    result = low.op(op, value, low.integers(*axes), keepdims=keepdims)
+    result = low.reduce(op, value, axes, keepdims=keepdims)
     return result if dtype == x.dtype else low.graph.cast(result, x.dtype)
 
 
@@ -47,7 +47,8 @@ def min_(low: Lowering, x: Tensor, *, axes: Axes, keepdims: bool) -> ir.Value:
 
 @rule
 def any_(low: Lowering, x: Tensor, *, axes: Axes, keepdims: bool) -> ir.Value:
-    return _reduce(low, "ReduceMax", x, axes, keepdims)
+    # Bools are reduced since opset 20.
+    return _reduce(low, "ReduceMax", x, axes, keepdims, "i32" if low.graph.opset < 20 else None)
 
 
 @rule

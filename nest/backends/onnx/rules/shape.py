@@ -36,8 +36,11 @@ def slice_(low: Lowering, x: Tensor, *, axis: int, start: Dim, stop: Dim, step: 
 
 @rule
 def pad(low: Lowering, x: Tensor, *, axis: int, before: Dim, after: Dim, value: float) -> ir.Value:
-    widths = low.dims.shape((before, after))
-    return low.op("Pad", x, widths, low.constant(value, x.dtype), low.integers(axis))
+    fill = low.constant(value, x.dtype)
+    if low.graph.opset >= 18:
+        return low.op("Pad", x, low.dims.shape((before, after)), fill, low.integers(axis))
+    none, rest = [Dim.constant(0)] * axis, [Dim.constant(0)] * (x.rank - axis - 1)
+    return low.op("Pad", x, low.dims.shape((*none, before, *rest, *none, after, *rest)), fill)
 
 
 @rule
