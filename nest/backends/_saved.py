@@ -70,8 +70,8 @@ def read_session(path: Path, program: Program, symbols: Mapping[str, int]) -> di
     if found.get("program") != wanted["program"]:
         raise CallError(
             f"{path} was saved from a session of another program, {found.get('name')!r}: expected {program.name!r} "
-            f"with the digest {wanted['program'][:12]}, found {str(found.get('program'))[:12]}. Load the model with the "
-            f"generics, the dtype and the version of nest that it was saved with."
+            f"with the digest {wanted['program'][:12]}, found {str(found.get('program'))[:12]}. Load the model with "
+            f"the generics, the dtype and the version of nest that it was saved with."
         )
     if found.get("symbols") != wanted["symbols"]:
         raise CallError(
