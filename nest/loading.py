@@ -13,14 +13,14 @@ from nest._suggest import did_you_mean
 from nest.backends.installed import BACKENDS as KNOWN
 from nest.backends.installed import ORDER, first_installed
 from nest.backends.installed import backend as known_backend
-from nest.errors import CallError, DefinitionError
+from nest.errors import BindingError, CallError, DefinitionError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
 from nest.layers import Block, elaborate
 from nest.loops import loops_for
 from nest.registry import Entry, find
 
-__all__ = ["BACKENDS", "chosen_backend", "load", "program_of"]
+__all__ = ["BACKENDS", "build_model", "chosen_backend", "load", "program_of"]
 
 BACKENDS = tuple(KNOWN)
 _SESSION = ("Batch", "Capacity")
@@ -82,6 +82,11 @@ def load(
         device=device, precision=precision, dtype=dtype or generics.get("T"), **runtime
     )
     make = _backend(backend)
+    dtype = _dtype_name(dtype)
+    if isinstance(weights, bool):
+        raise CallError(
+            f"weights={weights} means nothing; pass None for random weights, or leave it out for the pinned ones."
+        )
     entry = _entry(name)
     options: dict[str, Any] = {"device": device, "precision": precision}
     options |= _runtime_options(backend, runtime)
@@ -128,6 +133,13 @@ def chosen_backend(
     return first_installed([n for n in ORDER if n != "onnx"] if elsewhere else ORDER, extras=extras)
 
 
+def build_model(program: Program, params: Mapping[str, Any], backend: str) -> Any:
+    """The model of a program, which need be no entry's, over parameters by definition path; for tools."""
+    return _backend(backend)(
+        program, params, entry=None, session={}, notes=(), recipe=None, device=None, precision=None
+    )
+
+
 def program_of(
     name: str | os.PathLike[str] | Entry, *, trust_source: bool | None = None, **generics: Any
 ) -> Program:
@@ -171,6 +183,19 @@ def _program(
     if heads and "alignment_heads" in root._fields().kinds and not _resized(given, own):
         own["alignment_heads"] = tuple(tuple(pair) for pair in heads)
     return elaborate(root, name=entry.name, loops=loops_for(root) if loops else None, **{**own, **given})
+
+
+_DTYPE_NAMES = {"float64": "f64", "double": "f64", "float32": "f32", "float": "f32", "float16": "f16", "half": "f16",
+                "bfloat16": "bf16", "fp32": "f32", "fp16": "f16"}  # fmt: skip
+
+
+def _dtype_name(dtype: Any) -> str | None:
+    """`"f16"` for what frameworks call it: `"float16"`, `torch.float16`, `numpy.float16`."""
+    if dtype is None:
+        return None
+    text = getattr(dtype, "__name__", None) or str(dtype)
+    plain = text.removeprefix("torch.").removeprefix("jax.numpy.")
+    return _DTYPE_NAMES.get(plain, plain)
 
 
 def _resized(given: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
@@ -303,8 +328,24 @@ def _parameters(
     else:
         paths = [Path(weights)]
     checkpoint = open_checkpoint(paths)
-    arrays = bind(specs, entry.bindings, checkpoint, source=entry.name, generics=_bound(program))
+    try:
+        arrays = bind(specs, entry.bindings, checkpoint, source=entry.name, generics=_bound(program))
+    except BindingError as error:
+        if changed := _changed(program, entry):
+            raise BindingError(
+                f"{error}\nOther generics than the entry's were asked for ({changed}): for a model of other sizes pass "
+                f"weights=None, or weights of those sizes."
+            ) from None
+        raise
     return arrays, notes
+
+
+def _changed(program: Program, entry: Entry) -> str:
+    """The generics that differ from the entry's own, but for the element type."""
+    bound = _bound(program)
+    return ", ".join(
+        f"{n}={bound[n]}" for n, v in entry.generics.items() if n != "T" and bound.get(n, v) != v
+    )
 
 
 def _mapped(program: Program, specs: Mapping[str, Any], weights: Mapping[str, Any]) -> dict[str, Any]:

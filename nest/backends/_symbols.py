@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from nest.errors import CallError
-from nest.ir.inventory import default_capacity
+from nest.ir.dim import Dim
+from nest.ir.inventory import default_capacity, states
 from nest.ir.program import Program
 
 __all__ = ["session_symbols"]
@@ -24,12 +25,18 @@ def session_symbols(program: Program, given: Mapping[str, int | None]) -> dict[s
             f"A session of {program.name} has no '{unknown[0]}'; it takes Batch (rows) and Capacity (slots of its "
             f"caches). Generics are chosen when the model is loaded."
         )
-    symbols = {"Batch": given.get("Batch") or 1}
+    batch = given.get("Batch")
+    symbols = {"Batch": 1 if batch is None else batch}
     capacity = given.get("Capacity")
     if capacity is None:
         capacity = default_capacity(program)
     if capacity is not None:
         symbols["Capacity"] = capacity
+    elif _has_slots(program):
+        raise CallError(
+            f"The caches of {program.name} have Capacity slots, and no rule of the definition bounds it: say how many, "
+            f"as in new_session(Capacity=256), or state self.require(Capacity <= ...) in the definition's build."
+        )
     for name, value in symbols.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise CallError(f"{program.name}: {name} is a positive integer, and {value!r} was given.")
@@ -40,6 +47,11 @@ def session_symbols(program: Program, given: Mapping[str, int | None]) -> dict[s
                 f"{program.name} requires {rule}, and {rule.left} = {symbols['Capacity']}, {rule.right} = {limit}."
             )
     return symbols
+
+
+def _has_slots(program: Program) -> bool:
+    dims = (d for spec in states(program).values() for d in spec.shape if isinstance(d, Dim))
+    return any("Capacity" in d.symbols() for d in dims)
 
 
 def _holds(program: Program, rule: Any, symbols: Mapping[str, int]) -> bool:

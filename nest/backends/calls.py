@@ -90,6 +90,11 @@ class EntryCall:
         return f"{self.program.name}.{self.name}"
 
     def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(args, list | tuple):
+            raise CallError(
+                f"run_entry takes the arguments of '{self.name}' in a list, as in run_entry('{self.name}', [x]); got "
+                f"{type(args).__name__}."
+            )
         parameters = self.function.signature.parameters
         names = [p.name for p in parameters]
         signature = f"{self.name}{self.function.signature}"

@@ -56,6 +56,11 @@ class Relation:
     def symbols(self) -> frozenset[str]:
         return self.left.symbols() | self.right.symbols()
 
+    def values_text(self) -> str:
+        """What the sides that are expressions are worth: `D%Heads is 4`."""
+        sides = [side for side in (self.left, self.right) if side.symbols()]
+        return ", ".join(f"{side} is {side.value}" for side in sides)
+
     def __bool__(self) -> bool:
         decided = self.holds()
         if decided is None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from nest._suggest import aside
 from nest.ir.dim import Dim
 from nest.ir.program import Function, Operand, Parameter, Path
 from nest.ir.types import TensorType
-from nest.layers._trace import Trace, fail
+from nest.layers._trace import Trace, current_trace, fail
 from nest.layers.annotations import MethodTypes, TensorAnnotation, method_types
 from nest.layers.tensor import Tensor, as_tensor
 
@@ -143,13 +144,20 @@ def _check(
 
 
 def coincidence(a: Dim, b: Dim) -> str:
-    """A hint where two dims are equal in this checkpoint and not by definition."""
-    if a.value is not None and a.value == b.value:
-        return (
-            f"Both are {a.value} in this checkpoint, by coincidence: if they must be equal, state "
-            f"self.require({a} == {b}) in build."
-        )
-    return ""
+    """A hint where two dims are equal by value and not by definition."""
+    if a.value is None or a.value != b.value:
+        return ""
+    return f"Both are {a.value} here, by coincidence: if they must be equal, state {_requirement(a, b)} in build."
+
+
+def _requirement(a: Dim, b: Dim) -> str:
+    """The line to write: the generics are attributes of the block."""
+    trace = current_trace.get()
+    own = trace.block._generics if trace is not None else {}
+    left, right = (
+        re.sub(r"[A-Za-z_]\w*", lambda m: f"self.{m[0]}" if m[0] in own else m[0], str(d)) for d in (a, b)
+    )
+    return f"self.require({left} == {right})"
 
 
 def _propagate_rules(trace: Trace, callee: Function, label: str, bound: dict[str, Dim]) -> None:
@@ -158,10 +166,7 @@ def _propagate_rules(trace: Trace, callee: Function, label: str, bound: dict[str
         here = rule.substitute(bound)
         holds = here.holds()
         if holds is False:
-            raise fail(
-                f"{label} requires {rule}, which is false here: {here.left} is {here.left.value}, "
-                f"{here.right} is {here.right.value}."
-            )
+            raise fail(f"{label} requires {rule}, which is false here: {here.values_text()}.")
         known = {str(r) for r in trace.function.signature.rules}
         if holds is None and str(here) not in known:
             trace.function.signature.rules.append(here)

@@ -43,7 +43,7 @@ def _define(block: Block) -> BlockDef:
         elif isinstance(member, BlockArray):
             definition.children[name] = ArrayUse(tuple(_use(item) for item in member.items), member.count)
         elif isinstance(member, ParamMember):
-            type_ = resolve_type(block, member.shape, member.dtype)
+            type_ = resolve_type(block, member.shape, member.dtype, member.where)
             _refuse_session_symbols(block, name, type_.shape)
             definition.params[name] = Param(type_, member.init, member.trainable)
         else:
@@ -56,7 +56,7 @@ def _use(block: Block) -> BlockUse:
 
 
 def _state(block: Block, name: str, member: StateMember) -> State:
-    type_ = resolve_type(block, member.shape, member.dtype)
+    type_ = resolve_type(block, member.shape, member.dtype, member.where)
     for label, axis in (("batch_axis", member.batch_axis), ("write_axis", member.write_axis)):
         if axis is not None and not 0 <= axis < type_.rank:
             raise DefinitionError(

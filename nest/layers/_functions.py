@@ -8,14 +8,14 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from nest.errors import DefinitionError
+from nest.errors import DefinitionError, NestError
 from nest.ir.dim import Dim
 from nest.ir.program import Function, Parameter, Path, Signature
 from nest.ir.types import TensorType
 from nest.layers._definitions import definition_of
 from nest.layers._refs import BlockRef, Scope
 from nest.layers._resolve import resolve_dtype, resolve_shape, spread
-from nest.layers._trace import Trace, current_trace, fail, located
+from nest.layers._trace import Trace, current_trace, fail, located, python_error
 from nest.layers.annotations import MethodTypes, TensorAnnotation, method_types
 from nest.layers.block import Block
 from nest.layers.tensor import Tensor, as_tensor
@@ -83,6 +83,11 @@ def ranks_of(types: MethodTypes, given: list[TensorType | None]) -> Ranks:
 
 
 def _signature(block: Block, types: MethodTypes, where: str) -> tuple[Signature, dict[str, str]]:
+    if types.results is None:
+        raise DefinitionError(
+            f"{where}: its result has no tensor annotation, which a function of the program needs, "
+            f'as in `-> Float[Tensor, "B N"]`.'
+        )
     free: dict[str, Dim] = {}
     origins: dict[str, str] = {}
     parameters = []
@@ -150,8 +155,12 @@ def _trace(block: Block, function: Function, method: Any, origins: dict[str, str
         function.results = _results(trace, function, outcome)
     except DefinitionError as error:
         raise located(error) from None
-    except (TypeError, AttributeError, ValueError, IndexError, ZeroDivisionError) as error:
-        raise _python_error(block, function, error) from error
+    except NestError:
+        raise
+    except Exception as error:
+        raise python_error(
+            error, function.code.co_filename, f"{type(block).__name__}.{function.name}"
+        ) from error
     finally:
         current_trace.reset(token)
 
@@ -161,10 +170,17 @@ def _results(trace: Trace, function: Function, outcome: Any) -> tuple[Any, ...]:
     got = (outcome,) if function.signature.single else outcome
     owner = f"{function.block.name}.{function.name}"
     if not isinstance(got, tuple) or len(got) != len(expected):
-        raise fail(f"{owner} is annotated with {len(expected)} results, and returned {outcome!r}.")
+        came = f"{len(got)} results" if isinstance(got, tuple) else type(outcome).__name__
+        raise fail(f"{owner} is annotated with {len(expected)} results, and returned {came}.")
     values = []
     for position, (want, value) in enumerate(zip(expected, got, strict=True)):
-        tensor = as_tensor(value, f"{owner} returns", f"result {position}")
+        if value is None:
+            raise fail(
+                f"{owner} returned None; its annotation promises {want}.", hint="Is a `return` missing?"
+            )
+        if not isinstance(value, Tensor) and not hasattr(value, "_read_state"):
+            raise fail(f"{owner} returned {type(value).__name__}; its annotation promises {want}.")
+        tensor = as_tensor(value, owner, f"result {position}")
         if not trace.same_type(want, tensor.type):
             which = "" if len(expected) == 1 else f" {position}"
             raise fail(
@@ -188,18 +204,3 @@ def _mismatch(trace: Trace, want: TensorType, got: TensorType) -> str:
         if not trace.same(a, b):
             return f"Axis {axis}: {a} and {b}. {coincidence(a, b)}".strip()
     return ""
-
-
-def _python_error(block: Block, function: Function, error: Exception) -> DefinitionError:
-    """A mistake that Python itself found, told with the line of the definition."""
-    import traceback
-
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if f.filename == function.code.co_filename]
-    where = own[-1] if own else frames[-1]
-    place = f"{'/'.join(where.filename.split('/')[-2:])}:{where.lineno}"
-    refused = DefinitionError(
-        f"{place}, in {type(block).__name__}.{function.name}: {type(error).__name__}: {error}\n  at    {where.line}"
-    )
-    refused.located = True
-    return refused

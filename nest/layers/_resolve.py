@@ -67,13 +67,19 @@ def resolve_shape(
         return tuple(parse(axis, lookup) for axis in axes)
     except DefinitionError as error:
         names = [n for n, v in block._generics.items() if isinstance(v, Dim)]
-        raise DefinitionError(
+        raise _located(
             f"{where}: in the axes '{' '.join(axes)}': {error} The generics of {type(block).__name__} are "
             f"{', '.join(names) or 'none'}, those of the session {', '.join(SESSION_SYMBOLS)}."
         ) from None
 
 
-def resolve_type(block: Block, shape: str, dtype: DType) -> TensorType:
-    """The type of a parameter or state: every symbol must be bound."""
-    where = f"{type(block).__name__} ({block._where})"
+def _located(message: str) -> DefinitionError:
+    error = DefinitionError(message)
+    error.located = True
+    return error
+
+
+def resolve_type(block: Block, shape: str, dtype: DType, where: str = "") -> TensorType:
+    """The type of a parameter or state made at `where`: every symbol must be bound."""
+    where = f"{where or block._where}, {type(block).__name__}"
     return TensorType(resolve_shape(block, shape.split(), None, where), dtype)

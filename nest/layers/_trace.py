@@ -18,18 +18,18 @@ from nest.ir.location import Location, statements
 from nest.ir.program import Function, LoopMark, Node, Operand, Path, Value, path_text
 from nest.ir.relation import Relation
 from nest.ir.types import TensorType
+from nest.layers._where import is_framework
 
 if TYPE_CHECKING:
     from nest.layers.block import Block
     from nest.layers.tensor import Tensor
 
-__all__ = ["Trace", "current", "current_trace", "fail", "located"]
+__all__ = ["Trace", "current", "current_trace", "fail", "located", "python_error"]
 
 current_trace: ContextVar[Trace | None] = ContextVar("nest_trace", default=None)
 
 _PACKAGE = str(FilePath(__file__).parent)
 _STANDARD = str(FilePath(__file__).parent / "standard")
-_NEST = str(FilePath(__file__).parent.parent)
 
 
 class Trace:
@@ -150,10 +150,6 @@ def _is_authors(filename: str) -> bool:
     return not filename.startswith(_PACKAGE) or filename.startswith(_STANDARD)
 
 
-def _is_framework(filename: str) -> bool:
-    return filename.startswith(_NEST) and not filename.startswith(str(FilePath(_NEST) / "_zoo"))
-
-
 def _short(filename: str, line: int) -> str:
     """`folder/file:line`, the folder being the entry's."""
     return f"{'/'.join(FilePath(filename).parts[-2:])}:{line}"
@@ -190,7 +186,7 @@ def located(error: DefinitionError) -> DefinitionError:
     """The error with the author's line in front, taken from its traceback, where it names none yet."""
     if error.located:
         return error
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _is_framework(f.filename)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not is_framework(f.filename)]
     if not frames:
         return error
     frame = frames[-1]
@@ -198,6 +194,17 @@ def located(error: DefinitionError) -> DefinitionError:
     better = type(error)(message)
     better.located = True
     return better
+
+
+def python_error(error: Exception, filename: str, owner: str) -> DefinitionError:
+    """A mistake that Python itself found in a definition, told with the definition's line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename == filename] or [f for f in frames if not is_framework(f.filename)]
+    frame = (own or list(frames))[-1]
+    place = _short(frame.filename, frame.lineno or 0)
+    refused = DefinitionError(f"{place}, in {owner}: {type(error).__name__}: {error}\n  at    {frame.line}")
+    refused.located = True
+    return refused
 
 
 def fail(rule: str, *received: tuple[str, object], hint: str = "") -> DefinitionError:

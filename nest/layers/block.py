@@ -5,16 +5,15 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
 from typing import Any, ClassVar, dataclass_transform
 
 from nest._suggest import aside
-from nest.errors import DefinitionError
+from nest.errors import DefinitionError, NestError
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.relation import Relation
 from nest.layers._elaboration import Elaboration, current_elaboration
+from nest.layers._where import caller_line
 from nest.layers.annotations import Static
 from nest.layers.array import BlockArray
 from nest.layers.members import ParamMember, State
@@ -30,16 +29,6 @@ Capacity = Dim.symbol("Capacity")
 SESSION_SYMBOLS: dict[str, Dim] = {"Batch": Batch, "Capacity": Capacity}
 
 Generic = Dim | DType
-_PACKAGE = str(Path(__file__).parent)
-
-
-def caller_line(frame: FrameType | None) -> str:
-    """`folder/file.py:line` of the first frame outside the layer API, which is where the author wrote something."""
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    if frame is None:
-        return "?"
-    return f"{'/'.join(Path(frame.f_code.co_filename).parts[-2:])}:{frame.f_lineno}"
 
 
 class _Fields:
@@ -160,6 +149,10 @@ class Block(metaclass=_BlockType):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            raise DefinitionError(
+                f"{cls.__name__} defines __init__; a block makes its members in build(self), with its generics bound."
+            )
         cls._cached_fields = None
 
     @classmethod
@@ -195,9 +188,8 @@ class Block(metaclass=_BlockType):
         if relation.holds() is False:
             values = ", ".join(f"{n} = {v.value}" for n, v in self._generics.items() if isinstance(v, Dim))
             raise DefinitionError(
-                f"{type(self).__name__} requires {relation}, "
-                f"which is false here: {relation.left} is {relation.left.value}, "
-                f"{relation.right} is {relation.right.value} (with {values}, bound at {self._where})."
+                f"{type(self).__name__} requires {relation}, which is false here: {relation.values_text()} "
+                f"(with {values}, bound at {self._where})."
             )
         self._facts.append(relation)
 
@@ -218,10 +210,21 @@ class Block(metaclass=_BlockType):
         set_(self, "_frozen", False)
         for name, value in (*self._generics.items(), *self._statics.items()):
             set_(self, name, value)
-        self.build()
+        self._build()
         self._inherit()
         set_(self, "_frozen", True)
         set_(self, "_key", elaboration.intern(self._structure()))
+
+    def _build(self) -> None:
+        from nest.layers._trace import python_error
+
+        try:
+            self.build()
+        except NestError:
+            raise
+        except Exception as error:
+            filename = type(self).build.__code__.co_filename
+            raise python_error(error, filename, f"{type(self).__name__}.build") from error
 
     def _inherit(self) -> None:
         """What the children required is known here too, in this block's spelling."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -49,6 +50,12 @@ def elaborate(
     unknown = [n for n in generics if n not in root._fields().kinds]
     if unknown:
         kinds = root._fields().kinds
+        if unknown[0] in inspect.get_annotations(root):
+            written = inspect.get_annotations(root)[unknown[0]]
+            raise DefinitionError(
+                f"{root.__name__} annotates '{unknown[0]}' as {written}; a generic is annotated Dim or DType, and "
+                f"what is fixed and no size is Static[...]."
+            )
         raise DefinitionError(
             f"{name or root.__name__} has no generic '{unknown[0]}'{aside(unknown[0], kinds)}; "
             f"it has {', '.join(kinds)}."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from nest.errors import DefinitionError
 from nest.ir.dtype import DType
+from nest.layers._where import caller_line
 
 if TYPE_CHECKING:
     from nest.layers.tensor import Tensor
@@ -13,14 +15,21 @@ if TYPE_CHECKING:
 __all__ = ["Buffer", "Param", "ParamMember", "State"]
 
 
+def _axes(shape: object) -> str:
+    if not isinstance(shape, str):
+        raise DefinitionError(f'Axes are text in the block\'s generics, as in "Out In"; got {shape!r}.')
+    return shape
+
+
 class ParamMember:
     """What `Param` and `Buffer` leave in a block until its methods are traced."""
 
     def __init__(self, shape: str, dtype: DType | str, init: str, trainable: bool) -> None:
-        self.shape = shape
+        self.shape = _axes(shape)
         self.dtype = DType.of(dtype)
         self.init = init
         self.trainable = trainable
+        self.where = caller_line(sys._getframe(2))
 
 
 def Param(shape: str, dtype: DType | str, init: str = "normal") -> Tensor:  # noqa: N802 (reads as the type it stands for)
@@ -54,7 +63,8 @@ class State:
     def __init__(
         self, shape: str, dtype: DType | str, *, batch_axis: int = 0, write_axis: int | None = None
     ) -> None:
-        self.shape = shape
+        self.shape = _axes(shape)
+        self.where = caller_line(sys._getframe(1))
         self.dtype = DType.of(dtype)
         self.batch_axis = batch_axis
         self.write_axis = write_axis

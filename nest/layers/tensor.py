@@ -16,6 +16,28 @@ __all__ = ["Scalar", "Tensor", "as_tensor"]
 
 Scalar = int | float | bool | Dim
 
+# What PyTorch and numpy call attributes and methods, and what does it here.
+_ELSEWHERE = {
+    "T": "write x.permute(1, 0)",
+    "transpose": "write x.permute(...) with all axes",
+    "view": "write x.reshape(...), with every axis spelled",
+    "flatten": "write x.reshape(...), with every axis spelled",
+    "squeeze": "write x.reshape(...) without the axis",
+    "unsqueeze": "write x.reshape(...) with a 1",
+    "size": "unpack x.shape",
+    "dim": "x.rank is the number of axes",
+    "ndim": "x.rank is the number of axes",
+    "to": "write x.cast(dtype)",
+    "type": "write x.cast(dtype)",
+    "float": "write x.cast('f32')",
+    "half": "write x.cast('f16')",
+    "astype": "write x.cast(dtype)",
+    "expand": "write broadcast_to(x, shape)",
+    "contiguous": "leave it out, layouts are the backend's business",
+    "numpy": "a symbolic tensor has no data",
+    "item": "a symbolic tensor has no data",
+}
+
 
 class Tensor:
     """A symbolic tensor: a type, and the node that makes it. It has no data.
@@ -151,6 +173,15 @@ class Tensor:
             hint="Use where(condition, a, b), or a static field of the block.",
         )
 
+    def __matmul__(self, other: object) -> Never:
+        raise fail(
+            "Tensors have no '@'.",
+            ("tensor", self.type),
+            hint="Use linear(x, weight) for x @ weight.T, or einsum with the axes spelled, as in 'bqd,bkd->bqk'.",
+        )
+
+    __rmatmul__ = __matmul__
+
     def __iter__(self) -> Never:
         raise fail(
             "A tensor cannot be iterated or unpacked.",
@@ -177,9 +208,15 @@ class Tensor:
     def __getattr__(self, name: str) -> Never:
         if name.startswith("__"):
             raise AttributeError(name)
-        known = [n for n in dir(Tensor) if not n.startswith("_")] + list(_ops().__all__)
+        known = [n for n in dir(Tensor) if not n.startswith("_")]
+        if name in _ops().__all__:
+            raise fail(
+                f"Tensors have no method '{name}': it is a function, {name}(x).", ("tensor", self.type)
+            )
+        if name in _ELSEWHERE:
+            raise fail(f"Tensors have no attribute '{name}': {_ELSEWHERE[name]}.", ("tensor", self.type))
         raise fail(
-            f"Tensors have no attribute '{name}'{aside(name, known)}.",
+            f"Tensors have no attribute '{name}'{aside(name, [*known, *_ops().__all__])}.",
             ("tensor", self.type),
             hint="Ops are functions of nest.layers, such as softmax(x, axis=-1).",
         )

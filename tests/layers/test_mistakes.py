@@ -265,6 +265,121 @@ def test_a_numpy_array_in_an_expression() -> None:
     assert "mul takes a tensor for 'b', and got numpy.ndarray." in refused(NumpyArray)
 
 
+class Undefined(Root):
+    def build(self) -> None:
+        self.fc = Linar(self.D, self.D, self.T)  # type: ignore[name-defined]
+
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return x
+
+
+def test_a_slip_in_build_is_told_with_its_line() -> None:
+    message = refused(Undefined)
+    assert re.match(
+        r"layers/test_mistakes.py:\d+, in Undefined.build: NameError: name 'Linar' is not defined", message
+    )
+    assert "at    self.fc = Linar(self.D, self.D, self.T)" in message
+
+
+class UndefinedInMethod(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return x + undefined  # type: ignore[name-defined,no-any-return]
+
+
+def test_a_slip_in_a_method_is_told_with_its_line() -> None:
+    message = refused(UndefinedInMethod)
+    assert "in UndefinedInMethod.go: NameError: name 'undefined' is not defined" in message
+
+
+class NoResult(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B D"]):  # type: ignore[no-untyped-def]
+        return x
+
+
+def test_a_missing_result_annotation() -> None:
+    assert "NoResult.go: its result has no tensor annotation" in refused(NoResult)
+
+
+class NoReturn(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:  # type: ignore[return]
+        x * 2.0
+
+
+def test_a_forgotten_return() -> None:
+    message = refused(NoReturn)
+    assert "NoReturn.go returned None; its annotation promises T[B, D]." in message
+    assert "Is a `return` missing?" in message
+
+
+class Habits(Root):
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return self.habit(x)  # type: ignore[no-any-return]
+
+    def habit(self, x: Any) -> Any:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("habit", "told"),
+    [
+        (lambda self, x: x @ x, "Use linear(x, weight) for x @ weight.T"),
+        (lambda self, x: x.relu(), "Tensors have no method 'relu': it is a function, relu(x)."),
+        (lambda self, x: x.view(2, 4), "Tensors have no attribute 'view': write x.reshape(...)"),
+        (lambda self, x: x.T, "Tensors have no attribute 'T': write x.permute(1, 0)."),
+        (
+            lambda self, x: x.reshape(-1, 2),
+            "There is no -1: a size that is worked out is a size that is not checked.",
+        ),
+    ],
+)
+def test_habits_from_elsewhere(habit: Any, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Habits, "habit", habit)
+    assert told in refused(Habits)
+
+
+def test_a_constructor_in_place_of_build() -> None:
+    with pytest.raises(
+        DefinitionError, match=r"Constructed defines __init__; a block makes its members in build"
+    ):
+
+        class Constructed(Root):
+            def __init__(self) -> None: ...
+
+
+class BadParam(Root):
+    def build(self) -> None:
+        self.weight = Param("Outt D", self.T)
+
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return x
+
+
+def test_axes_of_a_parameter_are_told_with_its_line() -> None:
+    message = refused(BadParam)
+    assert message.startswith(line_of('self.weight = Param("Outt D", self.T)'))
+    assert "in the axes 'Outt D'" in message
+
+
+class IntAnnotated(Root):
+    Out: int
+
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return x
+
+
+def test_a_size_annotated_int() -> None:
+    assert "IntAnnotated annotates 'Out' as int; a generic is annotated Dim or DType" in refused(
+        IntAnnotated, Out=3
+    )
+
+
 class UnknownMethod(Root):
     @entry
     def go(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
@@ -290,7 +405,7 @@ def test_sizes_that_are_equal_only_in_this_checkpoint() -> None:
     message = refused(Coincidence, Inner=8)
     assert "Linear.forward: axis 2 of 'x' must be Inner, and is D." in message
     assert (
-        "Both are 8 in this checkpoint, by coincidence: if they must be equal, state self.require(Inner == D)"
+        "Both are 8 here, by coincidence: if they must be equal, state self.require(self.Inner == self.D)"
         in message
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from nest.backends.session import BaseSession, call_default, session_symbols, to
 from nest.backends.torch.arrays import DTYPES, TorchArrays
 from nest.backends.torch.graphs import GraphRunner
 from nest.backends.torch.source import torch_module
-from nest.errors import CallError
+from nest.errors import CallError, DefinitionError
 from nest.ir.inventory import states
 from nest.ir.plan import plan as make_plan
 from nest.ir.program import Function, Program
@@ -105,6 +106,19 @@ class TorchModel(nn.Module):
         native = EntryCall(self.program, name, arrays)(args, kwargs, {})
         with exact_math(self.device):
             return self.nest_methods[name](self, *native)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TorchModel:
+        other = skeleton(self.program, **_details(self.nest_info))
+        memo[id(self)] = other
+        other.__setstate__(copy.deepcopy(self.__dict__, memo))
+        return other
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Stands in where the definition has no entry of this name."""
+        raise CallError(
+            f"{self.program.name} has no entry 'forward', so the model itself cannot be called; its entries: "
+            f"{', '.join(self.program.entries)}."
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         recipe = self.nest_info.recipe
@@ -206,13 +220,35 @@ def build(
 
     Arrays are taken without a copy where their type is the program's and the device is the CPU.
     """
+    target = checked_device(device)
     model = skeleton(program, **info)
-    target = torch.device(device)
     model.load_state_dict({path: _tensor(array) for path, array in params.items()}, assign=True, strict=True)
     dtypes = {DTYPES[s.value] for s in program.root.generics.values() if isinstance(s.value, str)}
     if len(dtypes) == 1:
         model.to(dtypes.pop())
     return model.to(target)
+
+
+def checked_device(name: torch.device | str) -> torch.device:
+    """The device of that name, if this build and this machine have it.
+
+    Raises:
+        CallError: they have not.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        here = [
+            "cpu",
+            *(["cuda"] if torch.cuda.is_available() else []),
+            *(["mps"] if torch.backends.mps.is_available() else []),
+        ]
+        raise CallError(
+            f"torch cannot use device='{name}' here ({reason}); it can use {', '.join(here)}."
+        ) from None
+    return device
 
 
 def skeleton(program: Program, *, plan: str = "exact", **info: Any) -> TorchModel:
@@ -222,6 +258,7 @@ def skeleton(program: Program, *, plan: str = "exact", **info: Any) -> TorchMode
     generated = getattr(module, made.root)
     details = ModelInfo(program, made.text, **info)
     plain = {name: getattr(generated, name) for name in program.entries}
+    _refuse_clashes(program)
     namespace: dict[str, Any] = {
         "nest_info": details,
         "nest_methods": plain,
@@ -237,10 +274,23 @@ def skeleton(program: Program, *, plan: str = "exact", **info: Any) -> TorchMode
     return cast(TorchModel, model)
 
 
+def _refuse_clashes(program: Program) -> None:
+    """Members of the definition's root must not hide what every loaded model has."""
+    own = {n for n in vars(TorchModel) if not n.startswith("_")} - {"forward"}
+    members = {*program.root.params, *program.root.children, *program.entries}
+    if clash := sorted(own & members):
+        raise DefinitionError(
+            f"The root block of {program.name} has '{clash[0]}', which every model on torch has: name it otherwise."
+        )
+
+
+def _details(info: ModelInfo) -> dict[str, Any]:
+    return {"entry": info.entry, "notes": info.notes, "session": info.session, "recipe": info.recipe}
+
+
 def twin(model: TorchModel, plan: str) -> TorchModel:
     """The module of another plan over the very same parameters."""
-    info = model.nest_info
-    other = skeleton(model.program, plan=plan, entry=info.entry, notes=info.notes, session=info.session)
+    other = skeleton(model.program, plan=plan, **_details(model.nest_info))
     other.load_state_dict(model.state_dict(keep_vars=True), assign=True)
     return other
 

@@ -44,6 +44,12 @@ def reshape(x: Tensor, shape: Iterable[Size]) -> Tensor:
     """
     x = tensor(x, "reshape")
     target = _dims(shape)
+    if negative := [d for d in target if d.value is not None and d.value < 0]:
+        raise fail(
+            f"reshape takes every axis spelled, and {negative[0]} was given.",
+            ("x", x.type),
+            hint="There is no -1: a size that is worked out is a size that is not checked.",
+        )
     before, after = fold(times, x.shape, Dim.constant(1)), fold(times, target, Dim.constant(1))
     if not current().same(before, after):
         raise fail(

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import nest
-from nest.layers import Block, Dim, DType, Float, Linear, Tensor, elaborate, entry
+from nest.errors import CallError, DefinitionError
+from nest.layers import Block, Dim, DType, Float, Linear, State, Tensor, elaborate, entry
 
 SMALL = {
     "Mels": 5, "Frames": 30, "D": 12, "Heads": 3, "Inner": 16, "EncoderLayers": 2, "DecoderLayers": 2, "Vocab": 17,
@@ -45,9 +46,9 @@ def test_it_compiles(model: Any, mel: torch.Tensor) -> None:
 
 def test_it_trains_through_its_uncached_entries(model: Any, mel: torch.Tensor) -> None:
     tokens = torch.tensor([[1, 2, 3], [4, 5, 6]])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     losses = []
-    for _ in range(12):
+    for _ in range(40):
         logits = model.decode(tokens, model.encode(mel))
         loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
         optimizer.zero_grad()
@@ -131,3 +132,76 @@ def test_names_that_would_hide_what_the_source_needs() -> None:
     got = nest.load(Named, backend="torch", weights=None, D=4)
     np.testing.assert_allclose(got.go(x, y).detach().numpy(), exact, atol=1e-5, err_msg=got.source)
     assert program.entries.keys() == {"go"}
+
+
+class Mlp(Block):
+    D: Dim
+    T: DType
+
+    def build(self) -> None:
+        self.fc = Linear(self.D, self.D, self.T)
+
+    @entry
+    def go(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return self.fc.forward(x)
+
+
+def test_a_model_of_a_class_is_copied_too() -> None:
+    model = nest.load(Mlp, backend="torch", weights=None, D=4)
+    other = copy.deepcopy(model)
+    x = torch.ones(2, 4)
+    torch.testing.assert_close(other.go(x), model.go(x))
+    assert other.fc.weight is not model.fc.weight
+    with pytest.raises(CallError, match="was built from a class and cannot be pickled"):
+        pickle.dumps(model)
+
+
+def test_what_cannot_be_done_says_so(model: Any) -> None:
+    with pytest.raises(
+        CallError, match="has no entry 'forward', so the model itself cannot be called; its entr"
+    ):
+        model(torch.zeros(1, 5, 30))
+    with pytest.raises(CallError, match="torch cannot use device='gpu' here"):
+        nest.load("whisper-tiny", backend="torch", weights=None, device="gpu", **SMALL)
+    with pytest.raises(CallError, match=r"run_entry takes the arguments of 'encode' in a list"):
+        model.run_entry("encode", np.zeros((1, 5, 30), np.float32))
+    with pytest.raises(CallError, match="weights=False means nothing"):
+        nest.load("whisper-tiny", backend="torch", weights=False, **SMALL)
+
+
+def test_dtypes_by_the_names_of_frameworks() -> None:
+    for name in ("f16", "float16", torch.float16, np.float16):
+        model = nest.load("whisper-tiny", backend="torch", weights=None, dtype=name, **SMALL)
+        assert model.token_embedding.dtype == torch.float16
+
+
+class Clash(Mlp):
+    def build(self) -> None:
+        super().build()
+        self.program = Linear(self.D, self.D, self.T)
+
+
+def test_a_member_that_would_hide_the_model_s_own() -> None:
+    with pytest.raises(
+        DefinitionError, match="The root block of Clash has 'program', which every model on torch has"
+    ):
+        nest.load(Clash, backend="torch", weights=None, D=4)
+
+
+class Unbounded(Block):
+    D: Dim
+    T: DType
+
+    def build(self) -> None:
+        self.cache = State("Batch Capacity D", self.T, write_axis=1)
+
+    @entry
+    def go(self, x: Float[Tensor, "Batch N D"]) -> Float[Tensor, "Batch Capacity D"]:
+        return self.cache.update(x, 0) * 1.0
+
+
+def test_caches_without_a_bound_need_a_capacity() -> None:
+    model = nest.load(Unbounded, backend="torch", weights=None, D=4)
+    with pytest.raises(CallError, match=r"say how many, as in new_session\(Capacity=256\)"):
+        model.new_session()
+    assert model.new_session(Capacity=3).go(np.ones((1, 2, 4), np.float32)).shape == (1, 3, 4)
