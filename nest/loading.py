@@ -76,7 +76,7 @@ def load(
         FetchError, DigestError, WeightsError, BindingError: the weights.
         MissingDependencyError: the backend's framework is not installed, or no backend's is.
     """
-    runtime = {"providers": providers, "threads": threads, "session_options": session_options}
+    runtime: dict[str, Any] = {"providers": providers, "threads": threads, "session_options": session_options}
     runtime = {n: v for n, v in runtime.items() if v is not None}
     backend = backend or chosen_backend(
         device=device, precision=precision, dtype=dtype or generics.get("T"), **runtime

@@ -58,6 +58,8 @@ class TorchModel(nn.Module):
     """
 
     nest_info: ModelInfo
+    # The generated methods under the entries, which check nothing.
+    nest_methods: dict[str, Callable[..., Any]]
     backend: ClassVar[str] = "torch"
     """The name of the backend."""
 
@@ -110,7 +112,7 @@ class TorchModel(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> TorchModel:
         other = skeleton(self.program, **_details(self.nest_info))
         memo[id(self)] = other
-        other.__setstate__(copy.deepcopy(self.__dict__, memo))
+        other.__setstate__(copy.deepcopy(self.__dict__, memo))  # type: ignore[no-untyped-call]
         return other
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
