@@ -7,6 +7,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nest.cli._parser import parse
@@ -64,8 +65,12 @@ def test_the_python_of_the_readme_runs(
     )  # the content decides, not the name
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"mel": log_mel(audio.load("talk.mp3"), MelSettings())}
-    (source,) = blocks(ROOT / "README.md", "python")
-    exec(compile(source, "README.md", "exec"), names)
+    use, write = blocks(ROOT / "README.md", "python")
+    exec(compile(use, "README.md", "exec"), names)
     assert capsys.readouterr().out.startswith("And so my fellow Americans")
     assert tuple(names["states"].shape) == (1, 1500, 384)  # type: ignore[attr-defined]
     assert tuple(names["logits"].shape) == (1, 51864)  # type: ignore[attr-defined]
+    written: dict[str, object] = {"__name__": "readme"}
+    exec(compile(write, "README.md", "exec"), written)
+    assert "class Mlp(nn.Module):" in capsys.readouterr().out
+    assert tuple(written["model"](np.ones((3, 8), np.float32)).shape) == (3, 8)  # type: ignore[operator]

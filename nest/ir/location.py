@@ -69,7 +69,10 @@ def _span(node: ast.AST) -> Span:
 @lru_cache(maxsize=256)
 def _tree(filename: str) -> ast.Module | None:
     lines = linecache.getlines(filename)
-    return ast.parse("".join(lines)) if lines else None
+    try:
+        return ast.parse("".join(lines)) if lines else None
+    except SyntaxError:  # code of another kind of file, such as a page of documentation
+        return None
 
 
 @lru_cache(maxsize=4096)

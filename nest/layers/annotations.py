@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -109,7 +108,7 @@ def method_types(method: Callable[..., Any]) -> MethodTypes:
         DefinitionError: an annotation cannot be evaluated, or only some of a method's tensors are annotated.
     """
     where = f"{method.__qualname__} ({method.__code__.co_filename}:{method.__code__.co_firstlineno})"
-    scope = vars(sys.modules[method.__module__])
+    scope = method.__globals__
     returned = _evaluate(method.__annotations__.get("return"), scope, where)
     results, single = _results(returned)
     names: list[str] = []

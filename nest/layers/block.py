@@ -31,6 +31,15 @@ SESSION_SYMBOLS: dict[str, Dim] = {"Batch": Batch, "Capacity": Capacity}
 Generic = Dim | DType
 
 
+def _scope(cls: type) -> dict[str, Any]:
+    """The names that a class is annotated with: of its module, or of its methods where there is no module."""
+    module = sys.modules.get(cls.__module__)
+    if module is not None:
+        return vars(module)
+    functions = (v for v in vars(cls).values() if hasattr(v, "__globals__"))
+    return next((f.__globals__ for f in functions), {})
+
+
 class _Fields:
     """The declared fields of a block class, in order: its generics, then what is static."""
 
@@ -40,7 +49,7 @@ class _Fields:
         for base in reversed(cls.__mro__):
             if not issubclass(base, Block) or base is Block:
                 continue
-            scope = vars(sys.modules[base.__module__])
+            scope = _scope(base)
             for name, annotation in inspect.get_annotations(base).items():
                 self._add(base, name, annotation, scope)
 
