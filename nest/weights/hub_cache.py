@@ -45,10 +45,8 @@ class RepoCache:
         return sha256 or hashlib.sha256(f"{self._revision}/{name}".encode()).hexdigest()
 
     def partial(self, key: str) -> Path:
-        """Where a transfer collects what has come. Its folder is made."""
-        path = self.folder / "blobs" / f"{key}.incomplete"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
+        """Where a transfer collects what has come."""
+        return self.blob(f"{key}.incomplete")
 
     def lock(self, key: str) -> AbstractContextManager[object]:
         """Held while a file is transferred: the client's own lock for files that it knows by their sha256."""

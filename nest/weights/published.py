@@ -5,8 +5,10 @@ Both put files into the Hub client's cache: the same bytes, stored once, whereve
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -79,13 +81,25 @@ class PublishedFiles:
     ) -> Path:
         from nest.weights.transfer import transfer
 
-        _check_room(part, spec)
+        self._check_room(part, spec)
         arrival = transfer(url, part, spec, headers=headers, report=report)
         if spec.sha256 is None:
             self._check_unpinned(url, part, arrival)
         path = self.cache.place(part, spec.name, _blob_name(part, arrival))
         self._verifier.remember(path, arrival.sha256)
         return path
+
+    def _check_room(self, part: Path, spec: FileSpec) -> None:
+        """Say before a long transfer that it cannot end well."""
+        if spec.size is None:
+            return
+        here = part.stat().st_size if part.is_file() else 0
+        free = shutil.disk_usage(self.cache.root).free
+        if spec.size - here > free:
+            text = (
+                f"No space left on device: '{spec.name}' needs {spec.size - here} bytes, and {free} are free"
+            )
+            raise OSError(errno.ENOSPC, text)
 
     def _check_unpinned(self, url: str, part: Path, arrival: Any) -> None:
         """Without a pin, what the server says of itself is all that there is to compare with."""
@@ -109,17 +123,3 @@ def _blob_name(part: Path, arrival: Any) -> str:
         if digest.hexdigest() == arrival.etag:
             return str(arrival.etag)
     return str(arrival.sha256)
-
-
-def _check_room(part: Path, spec: FileSpec) -> None:
-    """Say before a long transfer that it cannot end well."""
-    import errno
-    import shutil
-
-    if spec.size is None:
-        return
-    here = part.stat().st_size if part.is_file() else 0
-    free = shutil.disk_usage(part.parent).free
-    if spec.size - here > free:
-        text = f"No space left on device: '{spec.name}' needs {spec.size - here} bytes, and {free} are free"
-        raise OSError(errno.ENOSPC, text)

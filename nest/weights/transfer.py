@@ -164,6 +164,8 @@ class _Transfer:
                 self._restart(offset)
                 offset = 0
             self._check_length(response, offset)
+            # Not before something comes: an empty repository would puzzle others who use the cache.
+            self._part.parent.mkdir(parents=True, exist_ok=True)
             with self._part.open("ab") as file:
                 self._receive(response, file, offset)
         first = response.history[0].headers if response.history else response.headers

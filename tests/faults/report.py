@@ -39,6 +39,7 @@ ROWS = (
     "no symbolic links",
     "eight processes pull at once into an empty cache",
     "kill -9 in the middle",
+    "Ctrl-C in the middle",
     "cached, and no network",
     "not cached, and `--offline`",
 )
@@ -57,8 +58,8 @@ What holds in every row, and is asserted in every test:
 
 - a file takes its name only after its size and sha256 were compared with the pin: what came in part, or came wrong,
   is never found as the file, by nest or by anything else that shares the cache;
-- the error is one paragraph on standard error, and the exit code is 1 (0 where the pull succeeds, 137 where it was
-  killed);
+- the error is one paragraph on standard error, and the exit code is 1 (0 where the pull succeeds; 130 and 137 where it
+  was interrupted or killed);
 - once the fault is gone, the next `nest pull` finishes and verifies. It asks only for the bytes that are not here.
 
 "What is left" leaves out empty folders and lock files. `CACHE` is the Hub client's cache; the file has 1048576 bytes.

@@ -9,14 +9,24 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from ..cli.conftest import ROOT, Outcome
 from ..weights.loopback import Fault
 from .conftest import CONTENT, NAME, Bench
 
 
+PULL = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+from nest.cli import main
+sys.exit(main(["pull", sys.argv[1]]))
+"""
+
+
 def start(bench: Bench, *code: str) -> subprocess.Popen[str]:
     """`nest pull` (or other code) in a process of its own, with this test's cache and hub."""
-    command = code or ("-m", "nest", "pull", str(bench.entry.directory))
+    command = code or ("-c", PULL, str(bench.entry.directory))
     return subprocess.Popen(
         [sys.executable, *command],
         cwd=ROOT,
@@ -40,20 +50,24 @@ def test_eight_processes_pull_at_once(bench: Bench) -> None:
     bench.row("eight processes pull at once into an empty cache", Outcome(0, "", ""), f"{left}, fetched once")
 
 
-def test_kill_9_in_the_middle(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("row", "number", "code"),
+    [("kill -9 in the middle", signal.SIGKILL, 137), ("Ctrl-C in the middle", signal.SIGINT, 130)],
+)
+def test_an_end_in_the_middle(bench: Bench, row: str, number: signal.Signals, code: int) -> None:
     bench.hub.faults[NAME] = Fault(share=0.5, stall=True)
     process = start(bench)
     deadline = time.monotonic() + 60
     while not (bench.partial.is_file() and bench.partial.stat().st_size == len(CONTENT) // 2):
         assert time.monotonic() < deadline, "the transfer did not get half way"
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
-    assert "error" not in err
+    assert process.returncode == (-number if number == signal.SIGKILL else code)
+    assert "Traceback" not in err
     left = bench.left()
     assert left == f"the {len(CONTENT) // 2} bytes that came, as `blobs/….incomplete`"
-    bench.row("kill -9 in the middle", Outcome(137, out, ""), left)
+    bench.row(row, Outcome(code, out, ""), left)
 
 
 COUNTED = """
