@@ -23,6 +23,8 @@ __all__ = ["Arrival", "UnreachableError", "transfer"]
 
 _TRIES = 5
 """Attempts in a row that may bring nothing new."""
+_SILENT_TRIES = 2
+"""The same for a host that takes the connection and says nothing, as some networks do to hosts that they block."""
 _LONGEST_WAIT = 60.0
 _RETRIED = (408, 425, 429, 500, 502, 503, 504)
 _OF_THE_WAY = (408, 500, 502, 503, 504)
@@ -124,7 +126,8 @@ class _Transfer:
     def _give_up_if_hopeless(self, error: Exception, fruitless: int, *, untried: bool) -> None:
         reason = _reason(error)
         names = {kind.__name__ for kind in type(error).__mro__}
-        if names.intersection(_NO_CONNECTION) and untried:
+        silent = "TimeoutException" in names and fruitless + 1 >= _SILENT_TRIES
+        if untried and (silent or names.intersection(_NO_CONNECTION)):
             raise self._unreachable(error, reason) from error
         if fruitless + 1 >= _TRIES:
             kept = _size(self._part)

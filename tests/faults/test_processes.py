@@ -15,7 +15,6 @@ from ..cli.conftest import ROOT, Outcome
 from ..weights.loopback import Fault
 from .conftest import CONTENT, NAME, Bench
 
-
 PULL = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
