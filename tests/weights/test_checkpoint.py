@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from nest.errors import WeightsError
 from nest.ir.parammap import TensorSpec
-from nest.weights import open_checkpoint
+from nest.weights import TensorView, open_checkpoint
 from nest.weights.writer import write_safetensors
 
 ARRAYS = {
@@ -90,13 +90,21 @@ def test_brain_floats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(view.array(), expected)
 
 
-def test_an_8_bit_float_without_ml_dtypes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def eight_bits(tmp_path: Path) -> TensorView:
     path = _raw(tmp_path / "b.safetensors", {"x": _entry("F8_E4M3", [1], 0, 1)}, b"\x38")
-    view = open_checkpoint(path)["x"]
-    assert view.array().astype(np.float32).tolist() == [1.0]
+    return open_checkpoint(path)["x"]
+
+
+def test_an_8_bit_float(eight_bits: TensorView) -> None:
+    pytest.importorskip("ml_dtypes")
+    assert eight_bits.array().astype(np.float32).tolist() == [1.0]
+
+
+def test_an_8_bit_float_without_ml_dtypes(eight_bits: TensorView, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nest.weights.checkpoint.numpy_dtype", lambda _: None)
     with pytest.raises(WeightsError, match="tensor 'x' is f8_e4m3, which needs the package 'ml_dtypes'"):
-        view.array()
+        eight_bits.array()
 
 
 def test_unaligned_data_is_copied(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from .conftest import Command
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The frameworks' own answers are asked for in one test."""
-    monkeypatch.setattr(_machine, "_DEVICES", {"torch": lambda: ["cpu (2 threads)"]})
+    monkeypatch.setattr(_machine, "_DEVICES", {"numpy": lambda: ["cpu (2 threads)"]})
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_as_json(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     facts = json.loads(outcome.out)
     assert (outcome.code, facts["nest"]) == (0, nest.__version__)
     assert facts["packages"]["numpy"] == np.__version__
-    assert facts["devices"]["torch"] == ["cpu (2 threads)"]
+    assert facts["devices"] == {"numpy": ["cpu (2 threads)"]}
     assert facts["paths"]["nest_cache"] == str(tmp_path / "nest-cache")
     assert facts["paths"]["user_config"] == str(site)
     assert facts["paths"]["machine_config"] == f"{tmp_path / 'machine' / 'config.toml'} (not there)"
@@ -58,14 +58,14 @@ def test_as_json(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_as_text(command: Command, installed: dict[str, str]) -> None:
-    installed.update(torch="2.13.0", onnxruntime="1.32.0")
+    installed.update(numpy="2.4.6", torch="2.13.0", onnxruntime="1.32.0")
     text = command("env").out
     for fact in (
         f"nest        {nest.__version__}\n",
         "\nPackages\n  numpy",
         "torch            2.13.0\n",
         "jax              -\n",
-        "\nDevices\n  torch  cpu (2 threads)\n",
+        "\nDevices\n  numpy  cpu (2 threads)\n",
         "sources         directory, url, hub, package-index\n",
         "require_hashes  no\n",
         "\nClashes\n  none",
