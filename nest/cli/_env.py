@@ -15,6 +15,7 @@ from nest.weights.cache import cache_root
 from nest.weights.hub import hub_cache_root, hub_offline
 from nest.weights.lock import LockFile
 from nest.weights.site import Policy, machine_file, policy, user_file
+from nest.weights.source import without_password
 
 _SHOWN = ("HF_ENDPOINT", "HF_HOME", "HF_HUB_OFFLINE", "NEST_CACHE", "NEST_CONFIG", "NEST_LOCK", "NEST_ZOO")
 _HIDDEN = ("HF_TOKEN", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
@@ -60,7 +61,9 @@ def _rules(rules: Policy) -> dict[str, Any]:
     return {
         "sources": list(rules.sources),
         "forbidden": {kind: str(path) for kind, path in rules.forbidden.items()},
-        "mirrors": [mirror.url or str(mirror.directory) for mirror in rules.mirrors],
+        "mirrors": [
+            without_password(mirror.url) if mirror.url else str(mirror.directory) for mirror in rules.mirrors
+        ],
         "require_hashes": rules.require_hashes is not None,
         "licenses": [sorted(allowed) for _, allowed in rules.licenses],
         "offline": hub_offline(),
@@ -68,7 +71,7 @@ def _rules(rules: Policy) -> dict[str, Any]:
 
 
 def _settings() -> dict[str, str]:
-    shown = {name: os.environ[name] for name in _SHOWN if os.environ.get(name)}
+    shown = {name: without_password(os.environ[name]) for name in _SHOWN if os.environ.get(name)}
     return shown | {name: "set" for name in _HIDDEN if os.environ.get(name)}
 
 

@@ -13,7 +13,7 @@ from nest.registry import FileSpec
 from nest.weights.digests import Verifier
 from nest.weights.hub_cache import RepoCache
 from nest.weights.published import PublishedFiles
-from nest.weights.source import Kind, Report, SourceError
+from nest.weights.source import Kind, Report, SourceError, without_password
 
 if TYPE_CHECKING:
     from nest.weights.transfer import UnreachableError
@@ -60,19 +60,23 @@ class Hub:
         self._files = PublishedFiles(cache, revision, verifier)
         self._token = token
         self._endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+        self._shown = without_password(self._endpoint)
 
     def __str__(self) -> str:
-        return f"{self._endpoint}/{self.repo} at {self.revision}"
+        return f"{self._shown}/{self.repo} at {self.revision}"
 
     @property
     def host(self) -> str | None:
-        return urlsplit(self._endpoint).netloc
+        return urlsplit(self._shown).netloc
 
     def offers(self, name: str) -> bool:
         return True
 
     def location(self, name: str) -> str:
-        return f"{self._endpoint}/{self.repo}/resolve/{self.revision}/{quote(name)}"
+        return f"{self._shown}/{self._path(name)}"
+
+    def _path(self, name: str) -> str:
+        return f"{self.repo}/resolve/{self.revision}/{quote(name)}"
 
     def local(self, spec: FileSpec) -> Path | None:
         return self._files.local(spec)
@@ -85,7 +89,8 @@ class Hub:
 
         self._check_reachable()
         try:
-            return self._files.bring(self.location(spec.name), spec, report, headers=self._headers)
+            url = f"{self._endpoint}/{self._path(spec.name)}"
+            return self._files.bring(url, spec, report, headers=self._headers)
         except UnreachableError as error:
             self._remember(error)
             raise
@@ -114,7 +119,7 @@ class Hub:
 
         answer = error.__cause__
         if isinstance(answer, errors.GatedRepoError):
-            return f"{self.repo} is gated: accept its terms at {self._endpoint}/{self.repo} and set HF_TOKEN"
+            return f"{self.repo} is gated: accept its terms at {self._shown}/{self.repo} and set HF_TOKEN"
         if isinstance(answer, errors.RevisionNotFoundError):
             return f"{self.repo} has no commit {self.revision} any more"
         if isinstance(answer, errors.EntryNotFoundError):

@@ -10,7 +10,7 @@ from nest.registry import FileSpec, Weights
 from nest.weights.digests import Verifier
 from nest.weights.hub_cache import RepoCache
 from nest.weights.published import PublishedFiles
-from nest.weights.source import Kind, Report, SourceError
+from nest.weights.source import Kind, Report, SourceError, without_password
 
 __all__ = ["DirectoryMirror", "UrlMirror"]
 
@@ -37,12 +37,15 @@ class UrlMirror:
 
     @property
     def host(self) -> str | None:
-        return urlsplit(self._template).netloc.rpartition("@")[2]
+        return urlsplit(without_password(self._template)).netloc
 
     def offers(self, name: str) -> bool:
         return True
 
     def location(self, name: str) -> str:
+        return without_password(self._url(name))
+
+    def _url(self, name: str) -> str:
         return (
             self._template.replace("{repo}", self._weights.repo)
             .replace("{revision}", self._weights.revision)
@@ -53,7 +56,7 @@ class UrlMirror:
         return None  # what it brought lies in the Hub client's cache
 
     def download(self, spec: FileSpec, report: Report) -> Path:
-        return self._files.bring(self.location(spec.name), spec, report)
+        return self._files.bring(self._url(spec.name), spec, report)
 
     def note(self, spec: FileSpec) -> str | None:
         return None

@@ -18,7 +18,7 @@ from nest.registry import FileSpec
 from nest.weights.cache import writing
 from nest.weights.digests import Verifier
 from nest.weights.hub_cache import RepoCache
-from nest.weights.source import Report, SourceError
+from nest.weights.source import Report, SourceError, without_password
 
 __all__ = ["PublishedFiles"]
 
@@ -110,7 +110,7 @@ class PublishedFiles:
             fault = f"it states the sha256 {arrival.etag}, and what came has {arrival.sha256}"
         if fault is not None:
             part.unlink()
-            raise SourceError(f"{url} contradicts itself: {fault}; it was deleted")
+            raise SourceError(f"{without_password(url)} contradicts itself: {fault}; it was deleted")
 
 
 def _blob_name(part: Path, arrival: Any) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal, Protocol
+from urllib.parse import urlsplit, urlunsplit
 
 from nest.registry import FileSpec
 
-__all__ = ["KINDS", "Kind", "Report", "Source", "SourceError"]
+__all__ = ["KINDS", "Kind", "Report", "Source", "SourceError", "without_password"]
 
 Kind = Literal["directory", "url", "hub", "package-index"]
 KINDS: tuple[Kind, ...] = ("directory", "url", "hub", "package-index")
@@ -30,6 +31,12 @@ class SourceError(Exception):
     def __init__(self, message: str, *, answered: bool = False) -> None:
         super().__init__(message)
         self.answered = answered
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown: without the user and password that it may hold."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 class Source(Protocol):

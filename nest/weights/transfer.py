@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from nest.errors import DigestError
 from nest.registry import FileSpec
 from nest.weights.digests import file_sha256
-from nest.weights.source import Report, SourceError
+from nest.weights.source import Report, SourceError, without_password
 
 __all__ = ["Arrival", "UnreachableError", "transfer"]
 
@@ -78,8 +78,8 @@ def transfer(
     if spec.sha256 is not None and arrival.sha256 != spec.sha256:
         part.unlink()
         raise DigestError(
-            f"what came from {url} is not the pinned '{spec.name}': expected the sha256 {spec.sha256}; it has "
-            f"{arrival.sha256}. It was deleted"
+            f"what came from {without_password(url)} is not the pinned '{spec.name}': expected the sha256 "
+            f"{spec.sha256}; it has {arrival.sha256}. It was deleted"
         )
     return arrival
 
@@ -139,7 +139,8 @@ class _Transfer:
     def _unreachable(self, error: Exception, reason: str) -> UnreachableError:
         """Behind a redirect, the host that failed is not the one that was asked."""
         request = getattr(error, "_request", None)
-        asked, failed = urlsplit(self._url), urlsplit(str(request.url) if request is not None else self._url)
+        asked = urlsplit(without_password(self._url))
+        failed = urlsplit(without_password(str(request.url) if request is not None else self._url))
         where = f"{asked.scheme}://{asked.netloc}"
         if failed.netloc == asked.netloc:
             return UnreachableError(f"{where} cannot be reached ({reason})", asked=True)
@@ -204,8 +205,8 @@ class _Transfer:
         page = response.headers.get("Content-Type", "").startswith("text/html")
         looks = "; it is a web page, such as a proxy's notice" if page else ""
         return DigestError(
-            f"what {self._url} serves is not the pinned '{self._spec.name}': expected {self._spec.size} bytes; it "
-            f"has {size}{looks}. It was not taken"
+            f"what {without_password(self._url)} serves is not the pinned '{self._spec.name}': expected "
+            f"{self._spec.size} bytes; it has {size}{looks}. It was not taken"
         )
 
 

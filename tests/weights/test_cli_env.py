@@ -37,6 +37,7 @@ def test_as_json(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("NEST_CONFIG", str(site))
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     monkeypatch.setenv("HTTPS_PROXY", "http://me:password@proxy.example")
+    monkeypatch.setenv("HF_ENDPOINT", "https://me:password@hub.example")
     outcome = command("env", "--json")
     facts = json.loads(outcome.out)
     assert (outcome.code, facts["nest"]) == (0, nest.__version__)
@@ -50,6 +51,7 @@ def test_as_json(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert facts["rules"]["mirrors"] == ["/mnt/models"]
     assert facts["rules"]["licenses"] == [["MIT"]]
     assert facts["settings"] == {"NEST_CACHE": str(tmp_path / "nest-cache"), "NEST_CONFIG": str(site)} | {
+        "HF_ENDPOINT": "https://hub.example",
         "HF_TOKEN": "set",
         "HTTPS_PROXY": "set",
     }

@@ -274,6 +274,20 @@ def test_the_token_goes_to_the_hub_and_not_where_it_sends_to(
     assert "authorization" not in store.seen[0]
 
 
+def test_a_password_in_the_endpoint_is_used_and_never_shown(
+    hub: LoopbackHub, make_entry: MakeEntry, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.files["w.bin"] = WEIGHTS
+    monkeypatch.setenv("HF_ENDPOINT", hub.endpoint.replace("http://", "http://me:secret@"))
+    fetched = fetch(make_entry({"w.bin": WEIGHTS}), cache_dir=cache)
+    assert hub.seen[0]["authorization"].startswith("Basic ")
+    assert fetched.origins["w.bin"] == f"{hub.endpoint}/{REPO} at {REVISION}"
+    hub.faults["w.bin"] = Fault(403)
+    with pytest.raises(FetchError) as caught:
+        fetch(make_entry({"w.bin": WEIGHTS}), cache_dir=cache / "another")
+    assert "secret" not in str(caught.value)
+
+
 def test_a_redirect_to_a_host_that_is_blocked_names_it(
     hub: LoopbackHub, make_entry: MakeEntry, cache: Path
 ) -> None:

@@ -11,8 +11,8 @@ from nest.errors import ConfigError, DigestError, FetchError
 from nest.weights import fetch
 from nest.weights.site import machine_file, policy, user_file
 
-from .conftest import REPO, REVISION, LoopbackHub, MakeEntry
-from .loopback import sha256
+from .conftest import REPO, REVISION, Command, LoopbackHub, MakeEntry
+from .loopback import Fault, sha256
 
 WEIGHTS = b"the publisher's own bytes"
 
@@ -214,6 +214,31 @@ class TestFetching:
         assert hub.requests == []
         again = fetch(entry, cache_dir=cache, local_files_only=True)
         assert again.files == fetched.files
+
+    @pytest.mark.parametrize("fault", [None, "other bytes", "refused", "unpinned"])
+    def test_a_password_in_a_url_is_used_and_never_shown(
+        self,
+        hub: LoopbackHub,
+        make_entry: MakeEntry,
+        command: Command,
+        user: Path,
+        fault: str | None,
+    ) -> None:
+        hub.files["w.bin"] = WEIGHTS[::-1] if fault == "other bytes" else WEIGHTS
+        if fault == "unpinned":
+            hub.faults["w.bin"] = Fault(headers={"X-Repo-Commit": "f" * 40})
+        host = "127.0.0.1:1" if fault == "refused" else hub.endpoint.removeprefix("http://")
+        url = f"http://me:secret@{host}/{{repo}}/{{revision}}/{{file}}"
+        user.write_text(f'sources = ["url"]\n[[mirror]]\nurl = "{url}"\n')
+        folder = str(make_entry({"w.bin": None if fault == "unpinned" else WEIGHTS}).directory)
+        planned = command("pull", folder, "--dry-run", "--json")
+        pulled = command("pull", folder)
+        assert pulled.code == int(fault is not None)
+        assert host in pulled.out + pulled.err
+        for outcome in (planned, pulled):
+            assert "secret" not in outcome.out + outcome.err
+        if fault is None:
+            assert hub.seen[0]["authorization"].startswith("Basic ")
 
     def test_a_url_that_has_other_bytes_is_passed_over(
         self, hub: LoopbackHub, make_entry: MakeEntry, cache: Path, user: Path
