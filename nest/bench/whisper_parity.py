@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -83,9 +83,9 @@ def lively(params: dict[str, Array]) -> dict[str, Array]:
     rng = np.random.default_rng(2)
     for path, array in params.items():
         if path.endswith("bias"):
-            params[path] = (0.02 * rng.standard_normal(array.shape)).astype(array.dtype)
+            params[path] = np.asarray(0.02 * rng.standard_normal(array.shape), array.dtype)
         elif path.endswith("norm.weight"):
-            params[path] = (1 + 0.1 * rng.standard_normal(array.shape)).astype(array.dtype)
+            params[path] = np.asarray(1 + 0.1 * rng.standard_normal(array.shape), array.dtype)
     return params
 
 
@@ -136,7 +136,8 @@ def reference_model(entry: Entry, params: dict[str, Array], generics: dict[str, 
         decoder_start_token_id=last,
         begin_suppress_tokens=None,
     )
-    model = WhisperForConditionalGeneration(config).eval()
+    model = WhisperForConditionalGeneration(config)
+    model.train(False)
     state = {_library_name(entry, path): torch.from_numpy(np.array(a)) for path, a in params.items()}
     missing, unexpected = model.load_state_dict(state, strict=False)
     if unexpected or set(missing) - {"proj_out.weight"}:
@@ -178,16 +179,12 @@ def measure(
         model = load(entry, backend=backend, weights=params)
         session = model.new_session()
         got = {
-            "encoder": _host(session, lambda s=session: s.encode(mel)),
-            "logits": _host(session, lambda s=session: s.decode(tokens, states)),
+            "encoder": np.asarray(session.numpy(session.encode(mel))),
+            "logits": np.asarray(session.numpy(session.decode(tokens, states))),
         }
         for output, array in got.items():
             rows.append(_row(case, output, backend, array, published[output], exact[output]))
     return rows
-
-
-def _host(session: Any, call: Callable[[], Any]) -> Array:
-    return np.asarray(session.numpy(call()))
 
 
 def _row(case: Case, output: str, backend: str, got: Array, published: Array, exact: Array) -> Row:

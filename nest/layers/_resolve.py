@@ -16,11 +16,12 @@ __all__ = ["known_symbol", "resolve_dtype", "resolve_shape", "resolve_type", "sp
 
 
 def known_symbol(block: Block, name: str) -> Dim | None:
-    """What a name stands for in a block: a generic, a dim that build assigned, or a symbol of the session."""
+    """What a name stands for in a block: a generic, a whole number that is static or that build assigned, or a symbol
+    of the session."""
     generic = block._generics.get(name)
     if isinstance(generic, Dim):
         return generic
-    value = block._values.get(name)
+    value = block._values.get(name, block._statics.get(name))
     if isinstance(value, Dim):
         return value
     if isinstance(value, int) and not isinstance(value, bool):

@@ -234,3 +234,39 @@ def test_elaborations_share_nothing() -> None:
 
 def test_the_definition_of_an_entry_is_found_by_both() -> None:
     assert find("whisper-tiny.en").definition() is find("whisper-tiny").definition()
+
+
+class Stem(Block):
+    D: Dim
+    T: DType
+
+    def build(self) -> None:
+        self.line = layers.Conv1d(self.D, self.D, self.T, kernel=3, stride=2, padding=1)
+        self.plane = layers.Conv2d(self.D, self.D, self.T, kernel=3, padding=1, groups=2)
+        self.norm = layers.GroupNorm(self.D, self.T, groups=2)
+        self.table = layers.Embedding(9, self.D, self.T)
+        self.scale = layers.RMSNorm(self.D, self.T)
+
+    @entry
+    def go(
+        self, x: Float[Tensor, "B D L"], y: Float[Tensor, "B D H W"], ids: Int32[Tensor, "B N"]
+    ) -> tuple[Float[Tensor, "B D (L-1)//2+1"], Float[Tensor, "B D H W"], Float[Tensor, "B N D"]]:
+        return self.line(x), self.norm(self.plane(y)), self.scale(self.table(ids))
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax", "nnx", "onnx"])
+def test_the_standard_layers(backend: str) -> None:
+    import numpy as np
+
+    from nest.loading import load
+
+    rng = np.random.default_rng(0)
+    inputs = (
+        rng.standard_normal((2, 4, 11)).astype(np.float32),
+        rng.standard_normal((2, 4, 5, 6)).astype(np.float32),
+        rng.integers(0, 9, (2, 3)).astype(np.int32),
+    )
+    exact = load(Stem, backend="reference", precision="f64", weights=None, D=4).go(*inputs)
+    for got, want in zip(load(Stem, backend=backend, weights=None, D=4).go(*inputs), exact, strict=True):
+        got = got.detach() if backend == "torch" else got
+        np.testing.assert_allclose(np.asarray(got), want, atol=1e-5)

@@ -18,9 +18,10 @@ pytestmark = pytest.mark.weights
 ROOT = Path(__file__).parents[2]
 AUDIO = ROOT / "assets" / "audio"
 TEXTS = {
-    "jfk": "And so my fellow Americans ask not what your country can do for you, ask what you can do for your country.",
-    "librivox_0870": "And Mr. John Dashwood had then leisure to consider how much there might be prudently in his power "
-    "to do for them.",
+    "jfk": "And so my fellow Americans ask not what your country can do for you, ask what you can do for your "
+    "country.",
+    "librivox_0870": "And Mr. John Dashwood had then leisure to consider how much there might be prudently in his "
+    "power to do for them.",
     "librivox_0920": "Had he married a more amiable woman, he might have been made still more respectable than he was.",
     "librivox_0930": "He might even have been made amiable himself.",
 }
@@ -108,7 +109,8 @@ def test_sessions_share_no_caches_between_threads(model: Any, golden: dict[str, 
     expected = [decode(mel) for mel in mels[:2]] * 4
     results: dict[int, list[int]] = {}
     threads = [
-        threading.Thread(target=lambda i=i, mel=mel: results.update({i: decode(mel)})) for i, mel in enumerate(mels)
+        threading.Thread(target=lambda i=i, mel=mel: results.update({i: decode(mel)}))
+        for i, mel in enumerate(mels)
     ]
     for thread in threads:
         thread.start()
@@ -162,4 +164,6 @@ def test_half_precision_keeps_the_text_and_has_no_nan(golden: dict[str, Any]) ->
     states = model.encode(golden["mel"][None])
     assert str(states.dtype) == "torch.bfloat16"
     assert bool(states.isfinite().all())
-    assert nest.pipeline(model)(AUDIO / "librivox_0870.wav").text.startswith("And Mr. John Dashwood had then leisure")
+    assert nest.pipeline(model)(AUDIO / "librivox_0870.wav").text.startswith(
+        "And Mr. John Dashwood had then leisure"
+    )
