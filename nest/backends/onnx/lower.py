@@ -40,13 +40,18 @@ class EntryGraph:
 
 
 def lower(
-    program: Program, name: str, parameter: Callable[[str], ir.ExternalTensor], opset: int = OPSET
+    program: Program,
+    name: str,
+    parameter: Callable[[str], ir.ExternalTensor],
+    opset: int = OPSET,
+    capacity: int | None = None,
 ) -> EntryGraph:
     """The graph of an entry.
 
     Args:
         parameter: gives the stored tensor of a parameter, by definition path.
         opset: the operator set, one of `OPSETS`.
+        capacity: make the states inside the graph, zero and of so many slots, so that it neither takes nor gives any.
 
     Raises:
         DefinitionError: an op that has no rule.
@@ -55,9 +60,13 @@ def lower(
     eliminate_dead_code(function)
     graph = Graph(parameter, opset)
     dims = Dims(graph)
-    types = {p: Type(tuple(map(Dim.of, s.shape)), s.dtype) for p, s in states(program).items()}
-    values = StateValues(graph, dims, types)
-    frame = _Frame(graph, dims, values, function, (), {})
+    sizes = {} if capacity is None else {"Capacity": Dim.constant(capacity)}
+    types = {
+        p: Type(tuple(Dim.of(d).substitute(sizes) for d in s.shape), s.dtype)
+        for p, s in states(program).items()
+    }
+    values = StateValues(graph, dims, types, inside=capacity is not None)
+    frame = _Frame(graph, dims, values, function, (), sizes)
     inputs = [graph.input(str(v.name), frame.type(v.type)) for v in function.arguments]
     for tensor in inputs:
         dims.bind(tensor)

@@ -44,16 +44,22 @@ class StateValues:
 
     Args:
         types: every state of the program, by definition path, in the session's symbols.
+        inside: states begin as zeros and end with the graph; else they come in and go out.
     """
 
-    def __init__(self, graph: Graph, dims: Dims, types: dict[str, Type]) -> None:
+    def __init__(self, graph: Graph, dims: Dims, types: dict[str, Type], *, inside: bool = False) -> None:
         self.graph = graph
         self.dims = dims
+        self.inside = inside
         self._states = {path: _State(type_) for path, type_ in types.items()}
 
     def read(self, path: str) -> Tensor:
         state = self._states[path]
-        if state.current is None:
+        if state.current is None and self.inside:
+            shape, dtype = state.type.shape, state.type.dtype
+            zeros = self.graph.op("Expand", self.graph.constant(0, dtype), self.dims.shape(shape))
+            state.current = Tensor(shape, dtype, zeros)
+        elif state.current is None:
             state.input = state.current = self.graph.input(f"past.{path}", state.type)
             self.dims.bind(state.input)
         return state.current
@@ -112,6 +118,8 @@ class StateValues:
 
     def ports(self) -> tuple[StatePort, ...]:
         """Make the outputs; what the session needs to know, of the states that the entry uses."""
+        if self.inside:
+            return ()
         return tuple(self._port(p, s) for p, s in self._states.items() if s.current is not None)
 
     def _port(self, path: str, state: _State) -> StatePort:
