@@ -26,7 +26,10 @@ def take_along(x: Array, indices: Array, *, axis: int) -> Array:
 
 @rule
 def scatter_set(x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
-    return jnp.put_along_axis(x, indices, updates, axis, inplace=False)
+    # By iotas: jnp.put_along_axis takes no symbolic sizes, which exports have.
+    places = [lax.broadcasted_iota(jnp.int32, indices.shape, a) for a in range(x.ndim)]
+    places[axis] = indices
+    return x.at[tuple(places)].set(updates)
 
 
 def write_slots(cache: Array, value: Array, pos: Array | int, axis: int, rows: int = 0) -> Array:
