@@ -9,7 +9,7 @@ from pathlib import Path
 BASE = ("errors", "_suggest", "_optional")
 ORDER = (
     "ir", "layers", "loops", "registry", "weights", "backends", "loading", "checking",
-    "tasks", "export", "bench", "catalog", "cli",
+    "tasks", "verify", "export", "bench", "catalog", "cli",
 )  # fmt: skip
 """Each part may import itself, those before it, and BASE."""
 
@@ -60,6 +60,8 @@ def _admitted(importer: Sequence[str], target: Sequence[str]) -> bool:
     if part in TOP or not target:
         # `import nest` alone reaches every part by attribute, so it is for those who may use every part.
         return part in TOP or part in USERS
+    if target == ("__version__",):
+        return True  # a fact, not a part
     if target[0] == part:
         return part != "backends" or _backends_apart(importer, target)
     return target[0] in _below(part)

@@ -177,10 +177,25 @@ def test_a_file_in_the_way_is_named(tiny: Callable[..., Any], tmp_path: Path) ->
 
 def test_an_unknown_format_is_answered_by_the_nearest(tiny: Callable[..., Any], tmp_path: Path) -> None:
     with pytest.raises(
-        CallError, match="There is no format 'safetensor'; nest writes hf, safetensors"
+        CallError, match="There is no format 'onx'; nest writes hf, safetensors, onnx, stablehlo"
     ) as error:
-        nest.save(tiny("reference"), tmp_path, "safetensor")
-    assert str(error.value).count("'safetensors'") == 1
+        nest.save(tiny("reference"), tmp_path, "onx")
+    assert "'onnx'" in str(error.value).partition("stablehlo.")[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"opset": 17}, "opset= belongs to the format 'onnx', and the format is 'hf'."),
+        ({"platforms": ["cpu"]}, "platforms= belongs to the format 'stablehlo', and the format is 'hf'."),
+    ],
+)
+def test_an_option_of_another_format_is_refused(
+    options: dict[str, Any], words: str, tiny: Callable[..., Any], tmp_path: Path
+) -> None:
+    with pytest.raises(CallError) as error:
+        nest.save(tiny("reference"), tmp_path, **options)
+    assert str(error.value) == words
 
 
 def test_what_is_not_a_model_is_refused(tmp_path: Path) -> None:
