@@ -139,7 +139,7 @@ class NnxModel(nnx.Module):
     def _generated(self, name: str, *args: Any) -> Any:
         """The generated method, without checks, at the precision of the exact plan."""
         with jax.default_matmul_precision("highest"):
-            return getattr(super(), name)(*args)
+            return getattr(super(), _printed(name))(*args)
 
     def __reduce__(self) -> tuple[Any, ...]:
         recipe = self.nest_info.recipe
@@ -221,8 +221,15 @@ def skeleton(program: Program, **info: Any) -> NnxModel:
         namespace[name] = _entry_method(
             name, len(function.signature.parameters), function.uses_state, function.doc
         )
+    if "forward" in namespace:
+        namespace[_printed("forward")] = namespace["forward"]
     cls = type(generated)(made.root, (NnxModel, generated), namespace)
     return cast(NnxModel, nnx.eval_shape(lambda: cls(**made.arguments(jnp), rngs=nnx.Rngs(0))))
+
+
+def _printed(name: str) -> str:
+    """What the generated source calls an entry."""
+    return "__call__" if name == "forward" else name
 
 
 def _fill(model: NnxModel, arrays: Mapping[str, Any]) -> None:
