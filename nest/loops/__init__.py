@@ -12,18 +12,19 @@ from typing import Any
 from nest.layers.block import Block
 from nest.loops.greedy import greedy
 from nest.loops.hear import hear
-from nest.loops.sample import sample
+from nest.loops.sample import sample, sample_top
 
-__all__ = ["greedy", "hear", "loops_for", "sample"]
+__all__ = ["greedy", "hear", "loops_for", "sample", "sample_top"]
 
-_LOOPS: dict[str, Callable[..., Any]] = {"greedy": greedy, "sample": sample}
+_LOOPS: dict[str, Callable[..., Any]] = {"greedy": greedy, "sample": sample, "sample_top": sample_top}
 _SPEECH_LOOPS: dict[str, Callable[..., Any]] = {"hear": hear}
 
 
 def loops_for(root: type[Block]) -> dict[str, Callable[..., Any]]:
     """The loops that a definition's entries admit.
 
-    `greedy` and `sample` go over `prefill` and `step` with a `Vocab`; `hear` listens first, where there is `listen`.
+    `greedy`, `sample` and `sample_top` go over `prefill` and `step` with a `Vocab`; `hear` listens before, where there
+    is `listen`.
     """
     entries = {n for n in dir(root) if getattr(getattr(root, n), "_nest_entry", False)}
     generics = root._fields().kinds.keys()

@@ -11,7 +11,18 @@ from typing import Any
 from nest.layers.annotations import Fill, Float32, Int32
 from nest.layers.block import Capacity
 from nest.layers.ops import any as any_
-from nest.layers.ops import argmax, cast, full, logsumexp, minimum, scatter_set, take_along, where, while_loop
+from nest.layers.ops import (
+    argmax,
+    cast,
+    full,
+    logsumexp,
+    maximum,
+    minimum,
+    scatter_set,
+    take_along,
+    where,
+    while_loop,
+)
 from nest.layers.tensor import Tensor
 
 __all__ = ["MOST", "greedy", "log_probability"]
@@ -34,7 +45,7 @@ def greedy(
     Args:
         tokens: prompts, packed to the left.
         out: where the ids go; only its length matters.
-        end: the id that ends a row. A row that has ended is given `end` from there on.
+        end: the id that ends a row; -1 for none. A row that has ended is given `end` from there on.
         bias: added to the logits of every token: -inf suppresses an id. first_bias: added for the first one too.
         lengths: of each row's prompt.
 
@@ -51,7 +62,7 @@ def greedy(
     done = first == end
     count = cast(~done, "i32")
     column = full((B, 1), 0, "i32")
-    out = scatter_set(out, column, first.reshape(B, 1), axis=1)
+    out = scatter_set(full((B, N), 0, "i32") + end, column, first.reshape(B, 1), axis=1)
     last = full((), S + N - 2, "i32")
     carry = [full((), 1, "i32"), first, lengths, done, count, total, out, bias, end, last]
     _, _, _, _, count, total, out, _, _, _ = while_loop(model, _unfinished, _next, carry, max_trips=MOST)
@@ -61,7 +72,7 @@ def greedy(
 def log_probability(scores: Tensor, chosen: Tensor) -> Tensor:
     """log softmax(scores)[chosen] of each row: scores [Batch, Vocab], chosen [Batch]."""
     B = scores.shape[0]
-    return take_along(scores, chosen.reshape(B, 1), axis=1).reshape(B) - logsumexp(scores, 1)
+    return take_along(scores, maximum(chosen, 0).reshape(B, 1), axis=1).reshape(B) - logsumexp(scores, 1)
 
 
 def _unfinished(
@@ -96,7 +107,8 @@ def _next(
 ) -> tuple[Tensor, ...]:
     """One more token of each row."""
     B, N = out.shape
-    scores = cast(model.step(token.reshape(B, 1), pos), "f32") + bias
+    # `end` may be no id at all, and is then not one to look up.
+    scores = cast(model.step(maximum(token, 0).reshape(B, 1), pos), "f32") + bias
     done = done | (n >= N)
     chosen = where(done, end, argmax(scores))
     total = total + where(done, 0.0, log_probability(scores, chosen))
