@@ -1,22 +1,27 @@
-"""Greedy decoding over the cached entries of a session."""
+"""Decoding over the cached entries of a session: a whole window in one call, or step by step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nest.errors import NestError
-from nest.tasks.rules import GenerationRules, bias, first_bias, token_budget
+from nest.errors import InputError
+from nest.tasks._rows import Settings, stepwise, whole
+from nest.tasks.rules import GenerationRules, token_budget
+from nest.tasks.sampling import uniforms
 
-__all__ = ["SpeechSession", "greedy", "language_probabilities"]
+__all__ = ["Decoded", "SpeechSession", "decode", "greedy", "language_probabilities"]
 
 
 class SpeechSession(Protocol):
     """The entries of an encoder-decoder speech model, over the state of one session of `Batch` rows.
 
-    Arguments are numpy arrays, results the backend's own tensors.
+    Arguments are numpy arrays, results the backend's own tensors. A session may have more: where `whole_decodes` is
+    true, the loops of `nest.loops` as entries, and `constant` for their arguments.
     """
 
     def listen(self, mel: NDArray[np.float32]) -> Any:
@@ -32,6 +37,25 @@ class SpeechSession(Protocol):
         """Return the tensor `x` as a float32 array."""
 
 
+@dataclass(frozen=True)
+class Decoded:
+    """What one row said.
+
+    Attributes:
+        tokens: without prompt and `<|endoftext|>`.
+        log_probability: the sum over the tokens, and over the end where it was reached, under the model's
+            distribution without what the rules exclude; the temperature has no part in it.
+    """
+
+    tokens: tuple[int, ...]
+    log_probability: float
+
+    @property
+    def mean_log_probability(self) -> float:
+        """Over the tokens and the end."""
+        return self.log_probability / (len(self.tokens) + 1)
+
+
 def greedy(
     session: SpeechSession,
     prompt: NDArray[np.int32],
@@ -39,53 +63,64 @@ def greedy(
     *,
     max_tokens: int | None = None,
 ) -> list[tuple[int, ...]]:
-    """Return the most likely text tokens, one after another, of each row that `session` has listened to.
+    """Return the most likely text tokens, one after another, of each row: see `decode`."""
+    return [row.tokens for row in decode(session, prompt, rules, max_tokens=max_tokens)]
+
+
+def decode(
+    session: SpeechSession,
+    prompt: NDArray[np.int32],
+    rules: GenerationRules,
+    *,
+    lengths: NDArray[np.int32] | None = None,
+    temperature: float | Sequence[float] = 0.0,
+    most: int = 0,
+    mass: float = 1.0,
+    seed: int | Sequence[int] = 0,
+    max_tokens: int | None = None,
+) -> list[Decoded]:
+    """Return what each row that `session` has listened to says: its likeliest tokens, or tokens that are drawn.
+
+    A session that offers whole decodes is called once; otherwise tokens go to the host and back, one by one, with the
+    same result.
 
     Args:
         session: after `listen`.
-        prompt: int32 [Batch, S], rows of equal length.
+        prompt: int32 [Batch, S], packed to the left.
         rules: what is suppressed, where a row ends, how long it may get.
+        lengths: int32 [Batch], of each row's prompt; all of S if left out.
+        temperature: of all rows or of each; 0 takes the most likely token.
+        most: draw from so many most likely tokens; 0 for all.
+        mass: draw from the most likely tokens that together have this probability.
+        seed: of all rows, or one for each; the same tokens every time, and nearly the same on every backend.
         max_tokens: at most so many tokens a row, `rules.max_tokens` if left out.
 
-    Returns:
-        The tokens of each row, without prompt and `<|endoftext|>`.
-
     Raises:
-        InputError: no room for a token.
+        InputError: no room for a token; settings out of range.
         NestError: the model returned NaN or infinite logits.
     """
     rows, start = prompt.shape
-    budget = token_budget(rules, start, max_tokens)
-    logits = session.numpy(session.prefill(prompt))
-    chosen = choose(logits, first_bias(rules, logits.shape[-1]))
-    always = bias(rules, logits.shape[-1])
-    running = chosen != rules.end
-    columns = [chosen]
-    while running.any() and len(columns) < budget:
-        # Rows that have ended go on with the end token, and are cut below.
-        pos = np.full(rows, start + len(columns) - 1, dtype=np.int32)
-        logits = session.numpy(session.step(chosen[:, None], pos))
-        chosen = np.where(running, choose(logits, always), np.int32(rules.end)).astype(np.int32)
-        running &= chosen != rules.end
-        columns.append(chosen)
-    return [_until(row, rules.end) for row in np.stack(columns, axis=1)]
+    steps = token_budget(rules, start, max_tokens)
+    ends = np.full(rows, start, np.int32) if lengths is None else np.asarray(lengths, np.int32)
+    heat = np.broadcast_to(np.asarray(temperature, np.float32), (rows,))
+    _check(heat, most, mass)
+    chance = uniforms(seed, steps, rows) if heat.any() else np.zeros((steps, rows), np.float32)
+    entry = "sample_top" if most or mass < 1 else "sample"
+    call = Settings(entry if heat.any() else "greedy", prompt, ends, chance, heat, most, mass)
+    if getattr(session, "whole_decodes", False) and hasattr(session, call.entry):
+        found = whole(session, call, rules)
+    else:
+        found = stepwise(session, call, rules)
+    return [Decoded(tokens, score) for tokens, score in found]
 
 
-def choose(logits: NDArray[np.float32], exclusion: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Return the most likely token of each row: logits [Batch, Vocab] + exclusion [Vocab] -> int32 [Batch].
-
-    Raises:
-        NestError: the best logit of a row is NaN or infinite.
-    """
-    scores = logits + exclusion
-    chosen: NDArray[np.int32] = scores.argmax(axis=-1).astype(np.int32)
-    best = np.take_along_axis(scores, chosen[:, None], axis=-1)
-    if not np.isfinite(best).all():
-        raise NestError(
-            f"The model's best logit is {float(best[~np.isfinite(best)][0])}, so no token can be chosen. "
-            "Its weights are damaged, or the number type overflows: try dtype='f32'."
+def _check(heat: NDArray[np.float32], most: int, mass: float) -> None:
+    if not (np.isfinite(heat).all() and (heat >= 0).all()):
+        raise InputError(f"temperature={heat.tolist()}: expected numbers from 0.")
+    if most < 0 or not 0 < mass <= 1:
+        raise InputError(
+            f"most={most}, mass={mass}: expected a count from 0, and a probability over 0 and up to 1."
         )
-    return chosen
 
 
 def language_probabilities(
@@ -105,8 +140,3 @@ def language_probabilities(
         dict(sorted(zip(rules.languages, row.tolist(), strict=True), key=lambda pair: -pair[1]))
         for row in likely
     ]
-
-
-def _until(row: NDArray[np.int32], end: int) -> tuple[int, ...]:
-    ended = np.flatnonzero(row == end)
-    return tuple(row[: ended[0]].tolist() if len(ended) else row.tolist())

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nest.errors import InputError, NestError
-from nest.tasks.decode import choose, greedy, language_probabilities
+from nest.tasks._rows import choose
+from nest.tasks.decode import greedy, language_probabilities
 from nest.tasks.rules import GenerationRules
 
 from .scripted import END, ENGLISH, GERMAN, NO_TIMES, START, ScriptedSession

@@ -1,0 +1,52 @@
+"""Chance that a seed decides: uniform numbers for the loops, and the loops' rule for one step on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nest.errors import InputError
+
+__all__ = ["draw", "uniforms"]
+
+
+def uniforms(seed: int | Sequence[int], steps: int, rows: int) -> NDArray[np.float32]:
+    """Return float32 [steps, rows] in [0, 1).
+
+    A row's numbers depend on its own seed alone, and fewer steps are the beginning of more: a row of a batch is drawn
+    as it would be by itself.
+
+    Args:
+        seed: one for each row; or a single one, from which each row's is derived.
+        steps: how many tokens there may be.
+        rows: how many rows.
+
+    Raises:
+        InputError: a negative seed, or not one for each row.
+    """
+    seeds = [(seed, row) for row in range(rows)] if isinstance(seed, int) else [(s, 0) for s in seed]
+    if len(seeds) != rows:
+        raise InputError(f"{len(seeds)} seeds were given for {rows} rows; expected one, or one for each row.")
+    if any(s < 0 for s, _ in seeds):
+        raise InputError(f"The seed {min(seeds)[0]} is negative; expected an integer from 0.")
+    columns = [np.random.Generator(np.random.PCG64(pair)).random(steps, np.float32) for pair in seeds]
+    return np.stack(columns, axis=1)
+
+
+def draw(
+    scores: NDArray[np.float32], uniform: float, temperature: float, most: int = 0, mass: float = 1.0
+) -> int:
+    """Return the id that `nest.loops.sample` or `sample_top` draws: scores [Vocab] of one row."""
+    if temperature <= 0:
+        return int(scores.argmax())
+    ranked = most > 0 or mass < 1
+    order = np.argsort(-scores, kind="stable") if ranked else np.arange(len(scores))
+    weights = np.exp((scores[order].astype(np.float64) - scores.max()) / max(temperature, 1e-6))
+    if ranked:
+        weights[most or len(weights) :] = 0
+        begun = np.cumsum(weights) - weights
+        weights[1:][begun[1:] >= mass * weights.sum()] = 0
+    passing = (weights > 0) & (np.cumsum(weights) > uniform * weights.sum())
+    return int(order[passing.argmax()] if passing.any() else scores.argmax())
