@@ -21,6 +21,7 @@ import numpy as np
 from nest.ir.inventory import parameters
 from nest.loading import load, program_of
 from nest.registry import Entry, find
+from nest.verify.library.whisper import transformers_model
 from nest.weights import bind, fetch, open_checkpoint
 from nest.weights.random import random_parameters
 
@@ -113,45 +114,8 @@ def _shipped_audio() -> Path:
 
 def reference_model(entry: Entry, params: dict[str, Array], generics: dict[str, int] | None = None) -> Any:
     """transformers' Whisper with these parameters, in f32, ready to run; `generics` replace the entry's."""
-    import torch
-    from transformers import WhisperConfig, WhisperForConditionalGeneration
-
-    g = {n: int(v) for n, v in {**entry.generics, **(generics or {})}.items() if isinstance(v, int)}
-    last = g["Vocab"] - 1
-    config = WhisperConfig(
-        vocab_size=g["Vocab"],
-        num_mel_bins=g["Mels"],
-        d_model=g["D"],
-        encoder_layers=g["EncoderLayers"],
-        decoder_layers=g["DecoderLayers"],
-        encoder_attention_heads=g["Heads"],
-        decoder_attention_heads=g["Heads"],
-        encoder_ffn_dim=g["Inner"],
-        decoder_ffn_dim=g["Inner"],
-        max_source_positions=(g["Frames"] - 1) // 2 + 1,
-        max_target_positions=g["MaxTokens"],
-        pad_token_id=last,
-        bos_token_id=last,
-        eos_token_id=last,
-        decoder_start_token_id=last,
-        begin_suppress_tokens=None,
-    )
-    model = WhisperForConditionalGeneration(config)
-    model.train(False)
-    state = {_library_name(entry, path): torch.from_numpy(np.array(a)) for path, a in params.items()}
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    if unexpected or set(missing) - {"proj_out.weight"}:
-        raise RuntimeError(f"The reference library's names differ: {missing}, {unexpected}")
-    model.tie_weights()
-    return model
-
-
-def _library_name(entry: Entry, path: str) -> str:
-    for rule in entry.bindings.rules:
-        indices = rule.match(path)
-        if indices is not None:
-            return str(next(iter(rule.expression(indices, {}).sources())))
-    raise KeyError(path)
+    sizes = {**entry.generics, **(generics or {})}
+    return transformers_model(entry, params, {n: int(v) for n, v in sizes.items() if isinstance(v, int)})
 
 
 def measure(

@@ -12,15 +12,17 @@ from nest.ir import Program, inspect_text, program_text
 from nest.loading import program_of
 from nest.registry import find
 
+__all__ = ["generics_of", "main"]
+
 
 def main(args: argparse.Namespace) -> int:
     entry = find(args.name)
-    program = program_of(entry, trust_source=args.trust_source or None, **_generics(args.generics))
+    program = program_of(entry, trust_source=args.trust_source or None, **generics_of(args.generics))
     print(_writer(args)(program).rstrip("\n"))
     return 0
 
 
-def _generics(given: list[str]) -> dict[str, int | str]:
+def generics_of(given: list[str]) -> dict[str, int | str]:
     """`["D=512", "T=f16"]` as keyword arguments.
 
     Raises:

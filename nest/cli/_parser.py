@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import nest
 from nest._suggest import did_you_mean
-from nest.cli import _source_options
+from nest.cli import _source_options, _verify_options
 
 _EPILOG = """\
 examples:
@@ -211,6 +211,8 @@ _COMMANDS = {
     ),
     "check": ("check that an entry is valid, elaborates and fits its checkpoint", _check),
     "lint": ("check that an entry's folder is as a zoo wants it", _entries),
+    "verify": ("measure an entry on every backend against the f64 oracle", _verify_options.verify),
+    "diff": ("name the first block whose result on a backend is wrong", _verify_options.diff),
     "cache": ("list, verify and delete what is in the caches", _source_options.cache),
     "env": ("show versions, devices, paths, rules and clashes of this machine", _source_options.env),
 }

@@ -158,13 +158,21 @@ class Generation(Table):
     languages: dict[str, TokenId] = {}
 
 
-class Tolerance(Table):
-    """The largest |difference| of an output from the reference library's, in f32 on the same weights.
+_Bound = Annotated[float, Field(gt=0)]
 
-    `input` says what the output was computed from; a number stands for `max` alone.
+
+class Tolerance(Table):
+    """How far an entry's result may be from the reference library's and from the f64 oracle's, on the same weights.
+
+    `max` is the largest |difference| in f32 with the checkpoint's weights, and a number stands for it alone. The others
+    are largest |difference| over largest |reference|, whatever the weights: `relative` in f32, `f16`, `bf16`. `input`
+    says what it was measured on.
     """
 
-    max: Annotated[float, Field(gt=0)]
+    max: _Bound
+    relative: _Bound | None = None
+    f16: _Bound | None = None
+    bf16: _Bound | None = None
     input: Line | None = None
 
 
@@ -186,7 +194,7 @@ class Manifest(Table):
     preprocess: Preprocess | None = None
     generation: Generation | None = None
     tolerance: dict[str, Annotated[Tolerance, BeforeValidator(_tolerance), SHORT_NUMBER]] = {}
-    """By output, such as `encoder` or `logits`."""
+    """By entry of the definition, such as `encode` or `step`."""
     dtypes: list[Literal["f32", "f16", "bf16"]] = ["f32"]
     """Float types of T that the entry's numbers were measured in."""
     tiny: dict[str, int | str] = {}

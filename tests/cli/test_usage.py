@@ -8,18 +8,20 @@ import nest
 
 from .conftest import Command
 
+COMMANDS = "run, pull, list, show, inspect, check, lint, verify, diff, cache, env"
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (
             [],
-            "A command is needed: run, pull, list, show, inspect, check, lint, cache, env. See: nest --help",
+            f"A command is needed: {COMMANDS}. See: nest --help",
         ),
         (["rnu"], "There is no command 'rnu'. Did you mean 'run'? See: nest --help"),
         (
             ["x"],
-            "There is no command 'x'. Known: run, pull, list, show, inspect, check, lint, cache, env. See: nest --help",
+            f"There is no command 'x'. Known: {COMMANDS}. See: nest --help",
         ),
         (["run"], "The following arguments are required: NAME. See: nest run --help"),
         (
@@ -66,7 +68,7 @@ def test_the_version(command: Command, flag: str) -> None:
     assert command(flag).code == 0
 
 
-@pytest.mark.parametrize("name", ["run", "pull", "list", "show", "inspect", "check", "lint", "cache", "env"])
+@pytest.mark.parametrize("name", COMMANDS.split(", "))
 def test_help_names_every_command_and_option(command: Command, name: str) -> None:
     assert f"\n    {name}" in command("--help").out
     outcome = command(name, "--help")

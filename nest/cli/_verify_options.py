@@ -1,0 +1,109 @@
+"""Options of the commands that measure: `verify` and `diff`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from nest.backends.installed import BACKENDS
+
+__all__ = ["diff", "verify"]
+
+_NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
+_DTYPES = ("f32", "f16", "bf16")
+
+
+def verify(command: ArgumentParser) -> None:
+    """Add what `nest verify` takes."""
+    command.add_argument(
+        "names", metavar="NAME", nargs="*", default=[], help=f"{_NAME}; if none, this folder's entry"
+    )
+    command.set_defaults(more="names")
+    command.add_argument("--all", action="store_true", help="every entry of the zoo and of NEST_ZOO")
+    command.add_argument(
+        "--backend",
+        metavar="NAME",
+        action="append",
+        default=[],
+        choices=tuple(BACKENDS),
+        help="only this backend; may be repeated. All that are installed if left out",
+    )
+    command.add_argument(
+        "--plan",
+        metavar="NAME",
+        action="append",
+        default=[],
+        choices=("exact", "fast"),
+        help="only this plan; may be repeated. All that a backend has if left out",
+    )
+    command.add_argument(
+        "--dtype",
+        metavar="TYPE",
+        action="append",
+        default=[],
+        choices=_DTYPES,
+        help="an element type: f32, f16 or bf16; may be repeated. Those that the entry lists if left out",
+    )
+    _setting(command)
+    command.add_argument(
+        "--batch",
+        metavar="N",
+        action="append",
+        type=int,
+        default=[],
+        help="rows beside each other; may be repeated. 1 and 3 if left out",
+    )
+    command.add_argument("--no-library", action="store_true", help="leave the reference library out")
+    command.add_argument("--json", action="store_true", help="write JSON")
+
+
+def diff(command: ArgumentParser) -> None:
+    """Add what `nest diff` takes."""
+    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument(
+        "--backend", metavar="NAME", required=True, choices=tuple(BACKENDS), help="the backend to look into"
+    )
+    command.add_argument(
+        "--against",
+        metavar="NAME",
+        default="reference",
+        choices=tuple(BACKENDS),
+        help="what is right: reference, the f64 oracle, or another backend",
+    )
+    command.add_argument(
+        "--entry", metavar="NAME", action="append", default=[], help="only this entry; may be repeated"
+    )
+    command.add_argument(
+        "--above",
+        metavar="NUMBER",
+        type=float,
+        help="the difference, over the largest value, from which a value diverges",
+    )
+    command.add_argument("--dtype", metavar="TYPE", default="f32", choices=_DTYPES, help="f32, f16 or bf16")
+    _setting(command)
+    command.add_argument("--json", action="store_true", help="write JSON")
+
+
+def _setting(command: ArgumentParser) -> None:
+    """Which weights at which size."""
+    command.add_argument("--tiny", action="store_true", help="at the entry's tiny configuration")
+    command.add_argument(
+        "--weights",
+        metavar="KIND",
+        choices=("real", "random"),
+        help="real: the pinned ones, the default at the entry's own size; random: drawn so that mistakes show",
+    )
+    command.add_argument(
+        "-D",
+        dest="generics",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="another value of a generic, such as -D DecoderLayers=2",
+    )
+    command.add_argument(
+        "--seed", metavar="N", type=int, default=0, help="of random weights and drawn inputs"
+    )
+    command.add_argument("--offline", action="store_true", help="use what is on disk; never ask the network")
+    command.add_argument(
+        "--trust-source", action="store_true", help="run the definition of an entry that is not of the zoo"
+    )
