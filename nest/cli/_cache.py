@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nest.cli._format import columns, file_size, json_text
+from nest.errors import FetchError
 from nest.registry import Entry, entries, find
 from nest.weights.cache import cache_root
 from nest.weights.contents import (
@@ -16,6 +19,8 @@ from nest.weights.contents import (
     cached_files,
     leftovers,
     remove_entry,
+    superseded,
+    unnamed_packages,
     verify_file,
 )
 from nest.weights.hub import hub_cache_root
@@ -27,19 +32,49 @@ def main(args: argparse.Namespace) -> int:
     if args.action == "rm" and not args.names:
         sys.stderr.write("nest: error: nest cache rm takes the NAME of an entry. See: nest cache --help\n")
         return 2
-    chosen = [find(name) for name in args.names] or entries()
-    return _ACTIONS[args.action](chosen, args)
+    named = [find(name) for name in args.names]
+    zoo = _Zoo.read(named)
+    return _ACTIONS[args.action](zoo, args)
 
 
-def _ls(chosen: list[Entry], args: argparse.Namespace) -> int:
-    files = [file for entry in chosen for file in cached_files(entry)]
-    useless = leftovers(entries())
+@dataclass(frozen=True)
+class _Zoo:
+    """The entries that a command is about, all that are known here, and what is wrong with the others."""
+
+    chosen: list[Entry]
+    known: list[Entry]
+    faults: list[str]
+
+    @classmethod
+    def read(cls, named: list[Entry]) -> _Zoo:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            everything = entries()
+        faults = [str(warning.message) for warning in caught]
+        if not named:
+            for fault in faults:
+                sys.stderr.write(f"nest: {fault}\n")
+        return cls(named or everything, [*everything, *named], faults)
+
+    def unnamed(self) -> list[Leftover]:
+        return unnamed_packages(self.known)
+
+    def useless(self) -> list[Leftover]:
+        """What can be deleted without loss. An entry that cannot be read may need any package's files."""
+        return leftovers(self.chosen) + ([] if self.faults else superseded(self.chosen, self.known))
+
+
+def _ls(zoo: _Zoo, args: argparse.Namespace) -> int:
+    files = [file for entry in zoo.chosen for file in cached_files(entry)]
+    everything = _Zoo(zoo.known, zoo.known, zoo.faults)
+    useless, unnamed = everything.useless(), everything.unnamed()
     if args.json:
         facts = {
             "hub_cache": hub_cache_root(),
             "nest_cache": cache_root(),
             "files": [_facts(file) for file in files],
             "leftovers": [_leftover_facts(left) for left in useless],
+            "unnamed": [_leftover_facts(left) for left in unnamed],
         }
         print(json_text(facts))
         return 0
@@ -49,13 +84,20 @@ def _ls(chosen: list[Entry], args: argparse.Namespace) -> int:
     print(f"{len(files)} files, {file_size(sum(file.size for file in files))}")
     print(columns([("Hub client's cache:", str(hub_cache_root())), ("nest's cache:", str(cache_root()))]))
     if useless:
-        size = file_size(sum(left.size for left in useless))
-        print(f"Of no use, {size}: nest cache prune deletes it")
+        print(f"Of no use, {_total(useless)}: nest cache prune deletes it")
+    if unnamed:
+        print(
+            f"Of packages that no entry here names, {_total(unnamed)}: nest cache prune --unnamed deletes it"
+        )
     return 0
 
 
-def _verify(chosen: list[Entry], args: argparse.Namespace) -> int:
-    results = [(file, verify_file(file, entry)) for entry in chosen for file in cached_files(entry)]
+def _total(found: list[Leftover]) -> str:
+    return file_size(sum(left.size for left in found))
+
+
+def _verify(zoo: _Zoo, args: argparse.Namespace) -> int:
+    results = [(file, verify_file(file, entry)) for entry in zoo.chosen for file in cached_files(entry)]
     words = {True: "intact", False: "damaged", None: "not pinned"}
     if args.json:
         print(json_text([{**_facts(file), "state": words[state]} for file, state in results]))
@@ -71,8 +113,13 @@ def _verify(chosen: list[Entry], args: argparse.Namespace) -> int:
     return 1 if damaged else 0
 
 
-def _prune(chosen: list[Entry], args: argparse.Namespace) -> int:
-    useless = leftovers(chosen if args.names else entries())
+def _prune(zoo: _Zoo, args: argparse.Namespace) -> int:
+    if zoo.faults and args.unnamed:
+        raise FetchError(
+            f"Which packages no entry names is not known, because not every entry can be read; nothing was "
+            f"deleted. {' '.join(zoo.faults)}"
+        )
+    useless = zoo.useless() + (zoo.unnamed() if args.unnamed else [])
     sizes = [left.size for left in useless]
     if not args.dry_run:
         for left in useless:
@@ -89,8 +136,8 @@ def _prune(chosen: list[Entry], args: argparse.Namespace) -> int:
     return 0
 
 
-def _rm(chosen: list[Entry], args: argparse.Namespace) -> int:
-    for entry in chosen:
+def _rm(zoo: _Zoo, args: argparse.Namespace) -> int:
+    for entry in zoo.chosen:
         files = cached_files(entry)
         size = sum(file.size for file in files)
         paths = [file.path for file in files] if args.dry_run else remove_entry(entry)
@@ -117,7 +164,7 @@ def _leftover_facts(left: Leftover, size: int | None = None) -> dict[str, Any]:
     return {"path": left.path, "size": left.size if size is None else size, "reason": left.reason}
 
 
-_ACTIONS: Mapping[str, Callable[[list[Entry], argparse.Namespace], int]] = {
+_ACTIONS: Mapping[str, Callable[[_Zoo, argparse.Namespace], int]] = {
     "ls": _ls,
     "verify": _verify,
     "prune": _prune,

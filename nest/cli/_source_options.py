@@ -48,6 +48,9 @@ def cache(command: ArgumentParser) -> None:
         "names", metavar="NAME", nargs="*", default=[], help=f"{_NAME}; all that are here if none"
     )
     command.set_defaults(more="names")
+    command.add_argument(
+        "--unnamed", action="store_true", help="prune: files of packages that no entry here names, too"
+    )
     command.add_argument("--dry-run", action="store_true", help="prune and rm: say what would be deleted")
     command.add_argument("--json", action="store_true", help="write JSON")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -13,13 +12,23 @@ from typing import Literal
 
 from nest.errors import FetchError
 from nest.registry import Entry, FileSpec, Weights
+from nest.weights._deletion import delete, inside
 from nest.weights.cache import cache_root
 from nest.weights.digests import Verifier
 from nest.weights.hub import hub_cache_root
 from nest.weights.hub_cache import RepoCache
 from nest.weights.lock import LockFile
 
-__all__ = ["CachedFile", "Leftover", "cached_files", "leftovers", "remove_entry", "verify_file"]
+__all__ = [
+    "CachedFile",
+    "Leftover",
+    "cached_files",
+    "leftovers",
+    "remove_entry",
+    "superseded",
+    "unnamed_packages",
+    "verify_file",
+]
 
 
 @dataclass(frozen=True)
@@ -48,9 +57,9 @@ class Leftover:
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        if self.path.is_dir():
+        if self.path.is_dir() and not self.path.is_symlink():
             return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
-        return self.path.stat().st_size
+        return self.path.lstat().st_size
 
     def remove(self) -> None:
         """Delete it, unless somebody has begun to use it.
@@ -61,7 +70,7 @@ class Leftover:
         try:
             with nullcontext(True) if self.lock is None else _held(self.lock) as free:
                 if free:
-                    shutil.rmtree(self.path) if self.path.is_dir() else self.path.unlink(missing_ok=True)
+                    delete(self.path)
         except OSError as error:
             raise FetchError(f"{self.path} cannot be deleted: {error.strerror or error}.") from error
 
@@ -107,13 +116,26 @@ def _declared(entry: Entry, file: CachedFile) -> set[str | None]:
 
 
 def leftovers(entries: Iterable[Entry]) -> list[Leftover]:
-    """What can be deleted without loss: broken transfers, files held twice, packages that no entry names."""
-    weights = [entry.manifest.weights for entry in entries if entry.manifest.weights is not None]
-    found = [left for each in weights for left in _broken_transfers(_repo(each))]
-    found += [left for each in weights for left in _held_twice(each)]
-    found += _unnamed_packages(weights)
-    found += _stale_records()
-    return list({left.path: left for left in found}.values())
+    """What nobody can use: broken transfers of `entries`, and digests of files that are gone."""
+    found = [left for each in _weights(entries) for left in _broken_transfers(_repo(each))]
+    return list({left.path: left for left in [*found, *_stale_records()]}.values())
+
+
+def superseded(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Leftover]:
+    """Files of packages of `entries` whose published file is here, for every one of `known` that could use them."""
+    known = _weights(known)
+    found = {left.path: left for each in _weights(entries) for left in _held_twice(each)}
+    return [left for left in found.values() if not any(_would_miss(each, left.path) for each in known)]
+
+
+def unnamed_packages(known: Iterable[Entry]) -> list[Leftover]:
+    """Files of packages that none of `known` names. An entry that is not known here may still need them."""
+    named = {folder.name for each in _weights(known) for folder in _package_folders(each)}
+    return [
+        Leftover(folder, "of a package that no entry here names")
+        for folder in sorted((cache_root() / "mirrors").glob("*"))
+        if folder.is_dir() and folder.name not in named
+    ]
 
 
 def _broken_transfers(repo: RepoCache) -> Iterator[Leftover]:
@@ -121,9 +143,23 @@ def _broken_transfers(repo: RepoCache) -> Iterator[Leftover]:
         key = path.name.removesuffix(".incomplete")
         if not re.fullmatch("[0-9a-f]{64}", key):
             continue  # the client's own
-        with _held(repo.lock_file(key)) as free:
-            if free:
-                yield Leftover(path, "a transfer that broke off", repo.lock_file(key))
+        if not _going_on(repo.lock_file(key)):
+            yield Leftover(path, "a transfer that broke off", repo.lock_file(key))
+
+
+def _going_on(lock: Path) -> bool:
+    """Whether a transfer holds its lock; looking makes no file, and a cache that is read-only has no transfers."""
+    from filelock import FileLock, Timeout
+
+    if not lock.is_file():
+        return False
+    try:
+        with FileLock(lock, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -140,21 +176,27 @@ def _held(lock: Path) -> Iterator[bool]:
 
 
 def _held_twice(weights: Weights) -> Iterator[Leftover]:
-    repo, verifier = _repo(weights), Verifier(cache_root())
     for spec in weights.files:
-        published = repo.find(spec.name)
-        if published is None or spec.sha256 is None or verifier.digest(published) != spec.sha256:
-            continue
-        for folder in _package_folders(weights):
-            if (folder / spec.name).is_file():
-                yield Leftover(folder / spec.name, "the published file is in the Hub client's cache")
+        made = [folder / spec.name for folder in _package_folders(weights)]
+        if any(path.is_file() for path in made) and _has_published(weights, spec):
+            reason = "the published file is in the Hub client's cache"
+            yield from (Leftover(path, reason) for path in made if path.is_file())
 
 
-def _unnamed_packages(weights: Iterable[Weights]) -> Iterator[Leftover]:
-    named = {folder.name for each in weights for folder in _package_folders(each)}
-    for folder in sorted((cache_root() / "mirrors").glob("*")):
-        if folder.is_dir() and folder.name not in named:
-            yield Leftover(folder, "of a package that no entry names")
+def _has_published(weights: Weights, spec: FileSpec) -> bool:
+    published = _repo(weights).find(spec.name)
+    if published is None or spec.sha256 is None:
+        return False
+    return Verifier(cache_root(), keep=False).digest(published) == spec.sha256
+
+
+def _would_miss(weights: Weights, made: Path) -> bool:
+    """Whether an entry would have to fetch again if `made` were deleted."""
+    return any(
+        folder / spec.name == made and not _has_published(weights, spec)
+        for folder in _package_folders(weights)
+        for spec in weights.files
+    )
 
 
 def _stale_records() -> Iterator[Leftover]:
@@ -177,10 +219,11 @@ def remove_entry(entry: Entry) -> list[Path]:
     weights = entry.manifest.weights
     try:
         for file in cached_files(entry):
-            blob = file.path.resolve()
-            file.path.unlink()
+            blob, own = file.path.resolve(), inside(file.path)
+            linked = file.path.is_symlink()
+            delete(file.path)
             removed.append(file.path)
-            if weights and blob != file.path and not _pointed_to(_repo(weights), blob):
+            if weights and linked and own and not _pointed_to(_repo(weights), blob):
                 blob.unlink(missing_ok=True)
             _remove_empty(file.path.parent)
     except OSError as error:
@@ -193,9 +236,16 @@ def _pointed_to(repo: RepoCache, blob: Path) -> bool:
 
 
 def _remove_empty(folder: Path) -> None:
-    while not any(folder.iterdir()) and folder.name not in ("snapshots", "mirrors"):
+    # A folder that is a link, or that is gone with one, is not to be emptied further.
+    while folder.is_dir() and inside(folder) and not any(folder.iterdir()):
+        if folder.is_symlink() or folder.name in ("snapshots", "mirrors"):
+            return
         folder.rmdir()
         folder = folder.parent
+
+
+def _weights(entries: Iterable[Entry]) -> list[Weights]:
+    return [entry.manifest.weights for entry in entries if entry.manifest.weights is not None]
 
 
 def _repo(weights: Weights) -> RepoCache:

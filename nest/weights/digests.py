@@ -25,10 +25,11 @@ def file_sha256(path: Path) -> str:
 
 
 class Verifier:
-    """Checks files, with records kept under `root`."""
+    """Checks files, with records kept under `root`; `keep=False` reads them and writes none."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, keep: bool = True) -> None:
         self._root = root / "verified"
+        self._keep = keep
 
     def check(self, path: Path, *, name: str, sha256: str | None, size: int | None) -> None:
         """Compare a file with its pins; a pin that is None is not compared.
@@ -72,6 +73,8 @@ class Verifier:
         return self._root / f"{hashlib.sha256(str(target).encode()).hexdigest()[:32]}.json"
 
     def _write(self, record: Path, content: dict[str, Any]) -> None:
+        if not self._keep:
+            return
         # A cache that cannot be written still serves: the file is hashed again next time.
         with contextlib.suppress(OSError):
             self._root.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ import pytest
 from filelock import FileLock
 
 from nest.registry import Entry
+from nest.registry import entries as all_entries
 from nest.weights import fetch
 
 from .conftest import Command, LoopbackHub, MakeEntry
@@ -136,22 +137,84 @@ class TestPrune:
     def test_what_is_of_no_use_goes_and_the_rest_stays(
         self, command: Command, entry: Entry, left: dict[str, Path]
     ) -> None:
-        assert command("cache", "ls").out.endswith("Of no use, 20 B: nest cache prune deletes it\n")
+        assert command("cache", "ls").out.splitlines()[-2:] == [
+            "Of no use, 15 B: nest cache prune deletes it",
+            "Of packages that no entry here names, 5 B: nest cache prune --unnamed deletes it",
+        ]
         reasons = {Path(found["path"]).name: found["reason"] for found in data(command, "prune", "--dry-run")}
         assert reasons == {
             left["broken"].name: "a transfer that broke off",
             "w.bin": "the published file is in the Hub client's cache",
-            "2" * 32: "of a package that no entry names",
             "x.json": "the digest of a file that is gone",
         }
         assert all(path.exists() for path in left.values())
         outcome = command("cache", "prune")
-        assert outcome.out.splitlines()[-1] == "Deleted 20 B"
+        assert outcome.out.splitlines()[-1] == "Deleted 15 B"
         assert {name for name, path in left.items() if path.exists()} == {
             "the client's",
             "another repository's",
+            "unnamed",
         }
         assert fetch(entry, local_files_only=True).files
+
+    def test_files_of_unnamed_packages_go_only_when_asked(
+        self, command: Command, entry: Entry, left: dict[str, Path]
+    ) -> None:
+        assert command("cache", "prune", "--unnamed").out.splitlines()[-1] == "Deleted 20 B"
+        assert not left["unnamed"].exists()
+
+    @pytest.mark.parametrize("more", [[], ["--unnamed"]])
+    def test_of_one_entry_leaves_the_packages_of_the_others(
+        self, command: Command, entry: Entry, nest_cache: Path, more: list[str]
+    ) -> None:
+        made = nest_cache / "mirrors" / ("1" * 32) / "other.bin"
+        made.parent.mkdir(parents=True)
+        made.write_bytes(OTHER)
+        assert data(command, "prune", "whisper-tiny", *more) == []
+        assert made.exists()
+
+    def test_package_files_stay_while_an_entry_cannot_be_read(
+        self,
+        command: Command,
+        left: dict[str, Path],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        (tmp_path / "zoo" / "broken").mkdir(parents=True)
+        (tmp_path / "zoo" / "broken" / "nest.toml").write_text("[model")
+        monkeypatch.setenv("NEST_ZOO", str(tmp_path / "zoo"))
+        monkeypatch.setattr("nest.cli._cache.entries", all_entries)
+        outcome = command("cache", "prune", "--unnamed")
+        assert outcome.code == 1
+        assert "nest: error: Which packages no entry names is not known, because not every" in outcome.err
+        outcome = command("cache", "prune")
+        assert outcome.code == 0
+        assert outcome.err.startswith("nest: 'broken' was left out. Entry 'broken' is not valid.")
+        assert outcome.err.count("was left out") == 1
+        assert "Warning" not in outcome.err
+        assert left["twice"].exists()
+        assert left["unnamed"].exists()
+        assert not left["stale"].exists()
+
+    def test_looking_writes_nothing(
+        self, command: Command, left: dict[str, Path], hub_cache: Path, nest_cache: Path
+    ) -> None:
+        before = {*hub_cache.rglob("*"), *nest_cache.rglob("*")}
+        command("cache", "ls")
+        command("cache", "prune", "--dry-run")
+        assert {*hub_cache.rglob("*"), *nest_cache.rglob("*")} == before
+
+    def test_a_folder_that_is_a_link_goes_and_what_it_leads_to_stays(
+        self, command: Command, entry: Entry, nest_cache: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "w.bin").write_bytes(b"mine")
+        (nest_cache / "mirrors").mkdir(parents=True)
+        for name in ("1", "2"):
+            (nest_cache / "mirrors" / (name * 32)).symlink_to(tmp_path / "elsewhere")
+        assert command("cache", "prune", "--unnamed").code == 0
+        assert (tmp_path / "elsewhere" / "w.bin").read_bytes() == b"mine"
+        assert list((nest_cache / "mirrors").iterdir()) == []
 
     def test_a_transfer_that_is_going_on_stays(
         self, command: Command, left: dict[str, Path], hub_cache: Path
@@ -191,3 +254,26 @@ class TestRm:
         other.symlink_to(f"../../blobs/{sha256(WEIGHTS)}")
         command("cache", "rm", str(entry.directory))
         assert other.read_bytes() == WEIGHTS
+
+    @pytest.mark.parametrize("what", ["file", "snapshots"])
+    def test_a_link_out_of_the_cache_goes_and_what_it_leads_to_stays(
+        self, command: Command, entry: Entry, hub_cache: Path, tmp_path: Path, what: str
+    ) -> None:
+        snapshots = hub_cache / "models--owner--model" / "snapshots"
+        outside = tmp_path / "elsewhere"
+        if what == "file":
+            (link,) = snapshots.glob("*/w.bin")
+            link.unlink()
+            outside.write_bytes(b"mine")
+            kept = outside
+        else:
+            link, kept = snapshots, next(snapshots.glob("*/w.bin")).resolve()
+            snapshots.rename(outside)
+            for pointer in outside.glob("*/*"):
+                pointer.unlink()
+                pointer.write_bytes(b"mine")
+            kept = next(outside.glob("*/w.bin"))
+        link.symlink_to(outside)
+        assert command("cache", "rm", str(entry.directory)).code == 0
+        assert kept.read_bytes() == b"mine"
+        assert not link.is_symlink()
