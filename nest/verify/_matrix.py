@@ -184,10 +184,8 @@ def _tokens(
 
 def _allowed(setting: Setting, limit: Limit) -> float:
     """The margin below which a choice of the oracle's is a matter of the rounding that the limit admits."""
-    if limit.largest is not None:
-        return 2 * limit.largest
     logits = [r.results[0] for row in setting.records for r in row if r.entry == "step"]
-    return 2 * limit.relative * max(float(np.abs(x).max()) for x in logits)
+    return limit.margin(max(float(np.abs(x).max()) for x in logits))
 
 
 def _token_row(
@@ -264,7 +262,7 @@ class _Published:
             for output, _, differences in outputs(setting, found, [known]):
                 merged.setdefault(output, []).extend(differences)
         for output, differences in merged.items():
-            yield measured(common, output, worst(differences), Limit(float("inf")))
+            yield measured(common, output, worst(differences), Limit())
         if self.tokens:
             yield _token_row(common, "tokens, generate", self.tokens, setting.tokens, 0.0)
 

@@ -16,25 +16,29 @@ PROJECT: Mapping[str, float] = {"f32": 2e-5, "f16": 2e-2, "bf16": 1e-1}
 
 @dataclass(frozen=True)
 class Limit:
-    """Bounds of max|Δ| and of max|Δ| / max|ref|."""
+    """A bound of max|Δ| / max|ref|, of max|Δ|, or of both."""
 
-    relative: float
+    relative: float | None = None
     largest: float | None = None
 
-    def admits(self, difference: Difference) -> bool:
-        """Whether a result is within both, is finite, and chooses as the reference where that is not a matter of
-        rounding."""
-        allowed = self.relative * difference.scale if self.largest is None else self.largest
-        return (
-            difference.finite
-            and difference.relative <= self.relative
-            and (self.largest is None or difference.largest <= self.largest)
-            and difference.margin <= 2 * allowed
+    def passed_by(self, found: Difference) -> bool:
+        """Whether a result is further off."""
+        return (self.relative is not None and found.relative > self.relative) or (
+            self.largest is not None and found.largest > self.largest
         )
 
+    def margin(self, scale: float) -> float:
+        """The margin below which a choice among values up to `scale` is a matter of the rounding that is allowed."""
+        bounds = [self.relative * scale if self.relative is not None else None, self.largest]
+        return 2 * min((b for b in bounds if b is not None), default=float("inf"))
+
+    def admits(self, found: Difference) -> bool:
+        """Whether a result is near enough, is finite, and chooses as the reference where rounding does not decide."""
+        return found.finite and not self.passed_by(found) and found.margin <= self.margin(found.scale)
+
     def __str__(self) -> str:
-        largest = "" if self.largest is None else f"{self.largest:.1e}, "
-        return f"{largest}{self.relative:.1e} of the largest"
+        relative = "" if self.relative is None else f"{self.relative:.1e} of the largest"
+        return ", ".join(filter(None, ["" if self.largest is None else f"{self.largest:.1e}", relative]))
 
 
 def limit_of(entry: Entry | None, output: str, dtype: str, *, real: bool) -> Limit:
@@ -48,4 +52,4 @@ def limit_of(entry: Entry | None, output: str, dtype: str, *, real: bool) -> Lim
         return Limit(PROJECT[dtype])
     if dtype != "f32":
         return Limit(getattr(declared, dtype) or PROJECT[dtype])
-    return Limit(declared.relative or PROJECT["f32"], declared.max if real else None)
+    return Limit(largest=declared.max) if real else Limit(declared.relative or PROJECT["f32"])

@@ -77,7 +77,7 @@ def measured(
         library_error=library_error,
         choices=found.choices,
         flips=found.flips,
-        limit=str(limit),
+        limit=str(limit) or None,
         status="ok" if ok else "failed",
         reason=None if ok else _reason(found, limit),
     )
@@ -86,7 +86,7 @@ def measured(
 def _reason(found: Difference, limit: Limit) -> str:
     if not found.finite:
         return "NaN or infinite"
-    if found.relative > limit.relative or (limit.largest is not None and found.largest > limit.largest):
+    if limit.passed_by(found):
         return f"over {limit}"
     return f"{found.flips} of {found.choices} argmaxes differ, by a margin of up to {found.margin:.1e}"
 
