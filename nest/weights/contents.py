@@ -123,9 +123,9 @@ def leftovers(entries: Iterable[Entry]) -> list[Leftover]:
 
 def superseded(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Leftover]:
     """Files of packages of `entries` whose published file is here, for every one of `known` that could use them."""
-    known = _weights(known)
+    users = _weights(known)
     found = {left.path: left for each in _weights(entries) for left in _held_twice(each)}
-    return [left for left in found.values() if not any(_would_miss(each, left.path) for each in known)]
+    return [left for left in found.values() if not any(_would_miss(each, left.path) for each in users)]
 
 
 def unnamed_packages(known: Iterable[Entry]) -> list[Leftover]:

@@ -46,6 +46,8 @@ class Policy:
 
     sources: tuple[Kind, ...] = KINDS
     forbidden: dict[Kind, Path] = field(default_factory=dict)
+    ordered_by: Path | None = None
+    """The first file that names sources, if only to order all of them."""
     require_hashes: Path | None = None
     licenses: tuple[tuple[Path, frozenset[str]], ...] = ()
     mirrors: tuple[SiteMirror, ...] = ()
@@ -86,7 +88,7 @@ def policy() -> Policy:
     combined = Policy()
     for path, of_machine in ((machine_file(), True), (user_file(), False)):
         # The user's file is only missed where NEST_CONFIG names it.
-        if _is_there(path) or (not of_machine and os.environ.get("NEST_CONFIG")):
+        if _is_there(path, of_machine=of_machine) or (not of_machine and os.environ.get("NEST_CONFIG")):
             combined = _narrowed(combined, path, _read(path))
     return combined
 
@@ -113,11 +115,29 @@ def user_file() -> Path:
     return (base if base.is_absolute() else home / ".config") / "nest" / "config.toml"
 
 
-def _is_there(path: Path) -> bool:
+def _is_there(path: Path, *, of_machine: bool) -> bool:
+    """Whether anything is in the file's place: what cannot be read has to be said, and is not 'no rules'.
+
+    Raises:
+        ConfigError: the machine's folder does not let anybody see.
+    """
     try:
-        return path.is_file()
-    except PermissionError:  # a folder of somebody else's
+        os.lstat(path)
+    except FileNotFoundError:
+        return path.parent.is_symlink() and not path.parent.exists()  # the link to it leads nowhere
+    except PermissionError as error:
+        if of_machine:
+            raise _unreadable(path, error) from error
+        return False  # a home that is somebody else's
+    except NotADirectoryError:
         return False
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return True
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"The configuration {path} cannot be read: {error.strerror or error}.")
 
 
 def _read(path: Path) -> SiteFile:
@@ -127,7 +147,7 @@ def _read(path: Path) -> SiteFile:
         text = path.read_text(encoding="utf-8")
         data: dict[str, Any] = tomllib.loads(text)
     except OSError as error:
-        raise ConfigError(f"The configuration {path} cannot be read: {error.strerror or error}.") from error
+        raise _unreadable(path, error) from error
     except ValueError as error:  # of TOML, and of UTF-8
         raise ConfigError(f"The configuration {path} is not valid TOML: {error}.") from error
     return parse_site_file(path, text, data)
@@ -138,17 +158,17 @@ def _narrowed(before: Policy, path: Path, file: SiteFile) -> Policy:
     sources, forbidden = before.sources, dict(before.forbidden)
     if file.sources is not None:
         forbidden = {kind: path for kind in KINDS if kind not in file.sources} | forbidden
-        # The first file that names sources also orders them.
-        ordered = before.sources if before.forbidden else tuple(file.sources)
+        ordered = before.sources if before.ordered_by else tuple(file.sources)
         sources = tuple(kind for kind in ordered if kind in file.sources and kind not in before.forbidden)
     mirrors = [_mirror(path, url, directory) for url, directory in file.mirrors]
-    if before.forbidden:
-        # A URL of the user's could lead to anywhere that the machine's file forbids.
+    if before.ordered_by:
+        # A URL of the user's could lead to anywhere that the machine's file does not mean.
         mirrors = [mirror for mirror in mirrors if mirror.url is None]
     licenses = [] if file.licenses is None else [(path, frozenset(file.licenses))]
     return Policy(
         sources=sources,
         forbidden=forbidden,
+        ordered_by=before.ordered_by or (None if file.sources is None else path),
         require_hashes=before.require_hashes or (path if file.require_hashes else None),
         licenses=(*before.licenses, *licenses),
         mirrors=(*before.mirrors, *mirrors),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -112,6 +113,43 @@ class TestFaults:
             policy()
 
 
+class TestClosed:
+    """Rules that cannot be read are not 'no rules'."""
+
+    def test_a_link_that_leads_nowhere(self, machine: Path, tmp_path: Path) -> None:
+        machine.symlink_to(tmp_path / "none")
+        with pytest.raises(ConfigError, match=rf"{machine} cannot be read: No such file or directory\."):
+            policy()
+
+    def test_a_folder_that_is_a_link_that_leads_nowhere(self, machine: Path, tmp_path: Path) -> None:
+        machine.parent.rmdir()
+        machine.parent.symlink_to(tmp_path / "none")
+        with pytest.raises(ConfigError, match=rf"{machine} cannot be read: "):
+            policy()
+
+    def test_a_folder_in_its_place(self, machine: Path) -> None:
+        machine.mkdir()
+        with pytest.raises(ConfigError, match=rf"{machine} cannot be read: Is a directory\."):
+            policy()
+
+    def test_a_folder_that_nobody_may_look_into(
+        self, machine: Path, user: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lstat, closed = os.lstat, {machine, user}
+
+        def refused(path: Path) -> os.stat_result:
+            if path in closed:
+                raise PermissionError(13, "Permission denied", str(path))
+            return lstat(path)
+
+        # The superuser, whom tests may run as, is refused nothing.
+        monkeypatch.setattr("nest.weights.site.os.lstat", refused)
+        with pytest.raises(ConfigError, match=rf"{machine} cannot be read: Permission denied\."):
+            policy()
+        closed.remove(machine)
+        assert policy().files == ()
+
+
 class TestNarrowing:
     """A user cannot loosen what the machine's file sets."""
 
@@ -151,6 +189,9 @@ class TestNarrowing:
         machine.write_text(f'sources = ["url"]\n[[mirror]]\nurl = "{url.replace("anywhere", "ours")}"\n')
         user.write_text(f'[[mirror]]\nurl = "{url}"\n[[mirror]]\ndirectory = "/mnt/mine"\n')
         assert [mirror.url for mirror in policy().mirrors] == [url.replace("anywhere", "ours"), None]
+        # All four are named, and nothing is forbidden.
+        machine.write_text('sources = ["hub", "directory", "url", "package-index"]')
+        assert [mirror.url for mirror in policy().mirrors] == [None]
         machine.write_text("")
         assert [mirror.url for mirror in policy().mirrors] == [url, None]
 
