@@ -60,16 +60,16 @@ def _execute(path: Path, source: bytes, digest: str) -> ModuleType:
     # Compiled here, not by importlib, whose bytecode cache compares times by seconds and writes to the zoo.
     try:
         code = compile(source, str(path), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise DefinitionError(f"{path}{line} is not valid Python: {error}.") from error
     sys.modules[name] = module  # dataclasses and inspect look the module up while it runs
     try:
         exec(code, vars(module))
-    except NestError:
+    except (NestError, KeyboardInterrupt):
         sys.modules.pop(name, None)
         raise
-    except Exception as error:
+    except BaseException as error:  # SystemExit too: a definition does not end the program that reads it
         sys.modules.pop(name, None)
         lines = [
             frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)

@@ -117,6 +117,7 @@ class TestDefinition:
             ),
             ("Model = 3\n", "Its classes: none."),
             ("class Model:\n  pass\n x\n", "model.py:3 is not valid Python"),
+            ("raise SystemExit(7)\n", "model.py:1 failed while the definition was run: SystemExit: 7"),
             ("x = 1\n\ny = z\n", "model.py:3 failed while the definition was run: NameError: name 'z'"),
             (
                 "import nonesuch_package\n",
