@@ -11,7 +11,7 @@ from nest._env import check_environment
 from nest.cli._entry import sample_file
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import columns, json_text
-from nest.errors import InputError, NestError
+from nest.errors import InputError, ManifestError, NestError
 from nest.loading import chosen_backend
 from nest.registry import Entry, Sample, find
 from nest.tasks import Transcript, pipeline
@@ -32,6 +32,8 @@ def main(args: argparse.Namespace) -> int:
     check_environment()
     entry = find(args.name)
     inputs = _inputs(entry, args.files)
+    if not (entry.trusted or args.trust_source):
+        raise ManifestError(entry.refusal)  # before anything is fetched for it
     if not args.offline:
         announce_fetch(entry)
     transcribe = pipeline(

@@ -60,6 +60,21 @@ def test_one_file_is_its_text(command: Command, scripted: Scripted) -> None:
     }
 
 
+def test_what_is_not_trusted_is_refused_before_anything_is_fetched(
+    command: Command, scripted: Scripted, stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[Any] = []
+    monkeypatch.setattr("nest.cli._run.announce_fetch", fetched.append)
+    outcome = command("run", str(stranger), "a.wav")
+    assert outcome.code == 1
+    assert outcome.err.startswith(
+        "nest: error: Entry 'my-whisper' is not of the installed zoo, and loading it"
+    )
+    assert fetched == []
+    assert command("run", str(stranger), "a.wav", "--trust-source").code == 0
+    assert [entry.name for entry in fetched] == ["my-whisper"]
+
+
 def test_options_reach_the_pipeline(command: Command, scripted: Scripted) -> None:
     arguments = (
         "--backend",
