@@ -7,6 +7,7 @@ from typing import Any
 
 from nest.cli._format import columns, file_size, json_text
 from nest.registry import Entry
+from nest.weights.hub import hub_offline
 from nest.weights.planned import PlannedFile, plan_fetch
 
 __all__ = ["dry_run"]
@@ -20,15 +21,36 @@ def dry_run(chosen: list[Entry], args: argparse.Namespace) -> int:
     if args.json:
         print(json_text([_facts(file) for file in files]))
         return 0
-    print(columns([_HEADING, *(_row(file) for file in files)]))
-    sizes = [file.size or 0 for file in files if file.path is None]
-    print(f"{len(sizes)} of {len(files)} files would be fetched, {file_size(sum(sizes))}.")
+    offline = args.offline or hub_offline()
+    print(columns([_HEADING, *(_row(file, offline=offline) for file in files)]))
+    print(_summary(files, offline=offline))
     return 0
 
 
-def _row(file: PlannedFile) -> tuple[str, ...]:
-    where = "here already" if file.path is not None else file.host or "no source"
-    return (file.entry, file.name, file_size(file.size), file.license, where, file.sha256 or "not pinned")
+def _summary(files: list[PlannedFile], *, offline: bool) -> str:
+    missing = [file for file in files if file.path is None]
+    coming = [] if offline else [file for file in missing if file.asked]
+    size = file_size(sum(file.size or 0 for file in coming))
+    text = f"{len(coming)} of {len(files)} files would be fetched, {size}."
+    if lacking := len(missing) - len(coming):
+        why = "the network is not to be asked" if offline else "no source that is allowed has them"
+        text += f" {lacking} could not be: {why}."
+    return text
+
+
+def _row(file: PlannedFile, *, offline: bool) -> tuple[str, ...]:
+    license_ = file.asked[0].license if file.asked else file.license
+    where = _where(file, offline=offline)
+    return (file.entry, file.name, file_size(file.size), license_, where, file.sha256 or "not pinned")
+
+
+def _where(file: PlannedFile, *, offline: bool) -> str:
+    if file.path is not None:
+        return "here already"
+    if offline:
+        return "not here"
+    hosts = dict.fromkeys(place.host or "an index without a host" for place in file.asked)
+    return ", then ".join(hosts) or "no source"
 
 
 def _facts(file: PlannedFile) -> dict[str, Any]:
@@ -41,6 +63,14 @@ def _facts(file: PlannedFile) -> dict[str, Any]:
         "license": file.license,
         "path": file.path,
         "sources": [
-            {"kind": place.kind, "host": place.host, "location": place.location} for place in file.places
+            {
+                "kind": place.kind,
+                "host": place.host,
+                "location": place.location,
+                "license": place.license,
+                "size": place.size,
+                "sha256": place.sha256,
+            }
+            for place in file.places
         ],
     }

@@ -11,6 +11,7 @@ from nest.registry import Entry, FileSpec
 from nest.weights.cache import cache_root
 from nest.weights.fetch import chosen_files
 from nest.weights.lock import LockFile
+from nest.weights.mirror import MirrorSource
 from nest.weights.site import policy
 from nest.weights.source import Source
 from nest.weights.sources import Sources
@@ -20,11 +21,17 @@ __all__ = ["Place", "PlannedFile", "plan_fetch"]
 
 @dataclass(frozen=True)
 class Place:
-    """Somewhere that a file would be asked of: the host, None where that is no network, and what there."""
+    """Somewhere that a file would be asked of: the host, None where that is no network, and what there.
+
+    The licence, size and digest are of what is there: of the published file, or of the whole package.
+    """
 
     kind: str
     host: str | None
     location: str
+    license: str
+    size: int | None
+    sha256: str | None
 
 
 @dataclass(frozen=True)
@@ -40,9 +47,16 @@ class PlannedFile:
     places: tuple[Place, ...]
 
     @property
+    def asked(self) -> tuple[Place, ...]:
+        """The places that would be asked in turn; none where the file is here. A folder has been looked into."""
+        if self.path is not None:
+            return ()
+        return tuple(place for place in self.places if place.kind != "directory")
+
+    @property
     def host(self) -> str | None:
         """The host that is asked first; None where the file is here or no network is asked."""
-        return self.places[0].host if self.path is None and self.places else None
+        return next((place.host for place in self.asked), None)
 
 
 def plan_fetch(
@@ -71,13 +85,16 @@ def plan_fetch(
 
 def _planned(entry: Entry, spec: FileSpec, sources: Sources) -> PlannedFile:
     path = next((path for source in sources.here if (path := _local(source, spec)) is not None), None)
-    places = [
-        Place(source.kind, source.host, source.location(spec.name))
-        for source in sources.allowed
-        if source.offers(spec.name)
-    ]
+    places = [_place(entry, source, spec) for source in sources.allowed if source.offers(spec.name)]
     license_ = entry.manifest.model.license
     return PlannedFile(entry.name, spec.name, spec.size, spec.sha256, license_, path, tuple(places))
+
+
+def _place(entry: Entry, source: Source, spec: FileSpec) -> Place:
+    license_, size, sha256 = entry.manifest.model.license, spec.size, spec.sha256
+    if isinstance(source, MirrorSource):
+        license_, size, sha256 = source.mirror.license, source.mirror.size, source.mirror.sha256
+    return Place(source.kind, source.host, source.location(spec.name), license_, size, sha256)
 
 
 def _local(source: Source, spec: FileSpec) -> Path | None:

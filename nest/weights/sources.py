@@ -42,6 +42,7 @@ class Sources:
         self.cache = RepoCache(cache_dir or hub_cache_root(), weights.repo, weights.revision)
         self.verifier = Verifier(root)
         self._weights = weights
+        self._packages = [one for one in weights.mirror if rules.refuses_license(one.license) is None]
         self._rules = rules
         self._root = root
         self._progress = progress
@@ -58,16 +59,16 @@ class Sources:
         if kind == "hub":
             yield self.hub
         elif kind == "directory":
+            # It may hold what a package has in place of the published bytes, under the package's licence.
+            weights = self._weights.model_copy(update={"mirror": self._packages})
             for mirror in self._rules.mirrors:
                 if mirror.directory is not None:
-                    yield DirectoryMirror(mirror.directory, self._weights, self.verifier)
+                    yield DirectoryMirror(mirror.directory, weights, self.verifier)
         elif kind == "url":
             for mirror in self._rules.mirrors:
                 if mirror.url is not None:
                     yield UrlMirror(mirror.url, self._weights, self.cache, self.verifier)
         else:
             pinned = {spec.name: spec for spec in self._weights.files}
-            for package in self._weights.mirror:
-                if self._rules.refuses_license(package.license):
-                    continue
+            for package in self._packages:
                 yield MirrorSource(package, pinned, self._root, self.verifier, progress=self._progress)

