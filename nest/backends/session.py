@@ -39,17 +39,18 @@ class BaseSession:
 
     Attributes:
         symbols: the values of `Batch` and `Capacity`.
-        whole_decodes: whether one call of a loop such as `greedy` is the fast way to decode here; where it is not, the
-            entries below it are called one by one.
     """
-
-    whole_decodes = True
 
     def __init__(self, program: Program, symbols: Mapping[str, int]) -> None:
         self.program = program
         self.symbols = dict(symbols)
         self._constants: dict[Hashable, Any] = {}
         self._lost: dict[str, str] = {}
+
+    @property
+    def whole_decodes(self) -> bool:
+        """Whether one call of a loop such as `greedy` is the fast way to decode here; else its entries are, in turn."""
+        return True
 
     # -- calls -----------------------------------------------------------------------------------------------
 

@@ -178,6 +178,40 @@ def test_tokens_of_a_batch(
     assert len({token for row in rows for token in row}) > 5
 
 
+@pytest.fixture(scope="module")
+def weights(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The same model as a checkpoint."""
+    from safetensors.torch import save_file
+
+    path = tmp_path_factory.mktemp("weights") / "model.safetensors"
+    save_file({n: t for n, t in model.state_dict().items() if n != "proj_out.weight"}, path)
+    return path
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax", "nnx", "onnx", "reference"])
+def test_whole_decodes_give_the_tokens_of_the_library(
+    model: Any, weights: Any, random_rules: GenerationRules, backend: str
+) -> None:
+    import torch
+
+    import nest
+
+    sizes = {
+        "Mels": 8, "Frames": 100, "D": 24, "Heads": 2, "Inner": 48, "EncoderLayers": 2, "DecoderLayers": 2,
+        "Vocab": 300, "MaxTokens": 40,
+    }  # fmt: skip
+    session = nest.load("whisper-tiny", backend=backend, weights=weights, **sizes).new_session(Batch=3)
+    configure(model, random_rules)
+    assert session.whole_decodes
+    for seed, language, task in ((0, "en", "transcribe"), (1, "de", "translate"), (2, "de", "transcribe")):
+        mel = mels(3, seed)
+        wanted = model.generate(torch.from_numpy(mel), language=language, task=task)
+        session.listen(mel)
+        prompt = np.array([prompt_ids(random_rules, language, task)] * 3, dtype=np.int32)
+        rows = greedy(session, prompt, random_rules)
+        assert [list(row) for row in rows] == [[int(t) for t in row if t != END] for row in wanted]
+
+
 def test_tokens_of_an_english_model(model: Any, random_rules: GenerationRules) -> None:
     import torch
 

@@ -23,6 +23,9 @@ __all__ = ["OnnxSession", "call_stateless"]
 
 Array = npt.NDArray[Any]
 
+# Copying so much takes about as long as a call with its arguments and results; a Whisper of the base size has 11 MB.
+_LOOP_BYTES = 16 << 20
+
 
 class _Memory:
     """One state's memory; a second of the same size where an entry reads the old content while it writes the new."""
@@ -120,6 +123,11 @@ class OnnxSession(BaseSession):
         self.runtime = runtime
         self._memory = {p: _Memory(s, self.symbols) for p, s in states(runtime.program).items()}
         self._bindings: dict[str, _Binding] = {}
+
+    @property
+    def whole_decodes(self) -> bool:
+        """In a `Loop` the runtime copies the caches for every token, which small ones alone are worth."""
+        return sum(self._memory[path].array.nbytes for path in self._slotted()) <= _LOOP_BYTES
 
     @property
     def state(self) -> dict[str, Array]:
