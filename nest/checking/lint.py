@@ -24,6 +24,8 @@ __all__ = ["SECTIONS", "lint"]
 SECTIONS = ("Use", "Architecture", "Numerics", "Provenance")
 """Second-level headings that every README has, in this order; others may stand between."""
 
+_TEXTS = (".toml", ".json", ".md", ".py")
+
 
 def lint(name: str | os.PathLike[str]) -> Report:
     """Look at the folder of one entry.
@@ -123,5 +125,5 @@ def _readme_faults(folder: Path) -> Iterator[str]:
 
 
 def _lint_texts(folder: Path, report: Report) -> None:
-    texts = [path for path in sorted(folder.iterdir()) if path.suffix in (".toml", ".json", ".md", ".py")]
+    texts = [path for path in sorted(folder.iterdir()) if path.suffix in _TEXTS and path.is_file()]
     _part(report, "text", ((message, path, line) for path in texts for message, line in text_faults(path)))

@@ -9,16 +9,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from nest.cli._format import columns, file_size, json_text, width
-from nest.errors import InputError
+from nest.errors import CallError, InputError
 from nest.registry import Card, cards
 
+USAGE = 2
 _HEADING = ("NAME", "TASK", "SIZE", "LICENCE", "TITLE")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 def main(args: argparse.Namespace) -> int:
-    limit = None if args.max_size is None else size_of(args.max_size)
-    usable = args.backend is None or _can_run(args.backend)
+    try:
+        limit = None if args.max_size is None else size_of(args.max_size)
+        usable = args.backend is None or _can_run(args.backend)
+    except (InputError, CallError) as error:  # an option's value: wrong usage
+        sys.stderr.write(f"nest: error: {error} See: nest list --help\n")
+        return USAGE
     everything, faults = cards()
     chosen = [card for card in everything if usable and _matches(card, args, limit)]
     if args.json:
@@ -39,7 +44,7 @@ def size_of(text: str) -> int:
         InputError: it is no size.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", text.strip().lower())
-    if found is None:
+    if found is None or len(text) > 40:
         raise InputError(f"--max-size takes a size such as 500MB or 1.5GB; '{text}' came.")
     return int(float(found[1]) * _UNITS[found[2]])
 

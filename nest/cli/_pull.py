@@ -63,9 +63,10 @@ def _pull_one(entry: Entry, args: argparse.Namespace) -> tuple[Fetched, dict[str
     )
     copies: dict[str, Path] = {}
     if args.local_dir and entry.manifest.weights is not None:
+        from nest.weights._files import user_path
         from nest.weights.local_copy import copy_to
 
-        copies = copy_to(Path(args.local_dir).expanduser().absolute(), entry.manifest.weights, fetched)
+        copies = copy_to(user_path(args.local_dir, "--local-dir").absolute(), entry.manifest.weights, fetched)
     if not args.json:
         print(_report(entry, fetched, copies), flush=True)
     return fetched, copies

@@ -99,7 +99,10 @@ def _sentence(detail: ErrorDetails, model: type[pydantic.BaseModel], path: KeyPa
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return "a number of very many digits"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

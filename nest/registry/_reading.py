@@ -42,8 +42,8 @@ def read_manifest(
     except tomllib.TOMLDecodeError as error:
         faults.add(file, f"not valid TOML: {error}", lines=_toml_error_line(str(error)))
         return None
-    except RecursionError:
-        faults.add(file, "not valid TOML: nested too deeply")
+    except (RecursionError, ValueError) as error:
+        faults.add(file, f"not valid TOML: {_beyond(error)}")
         return None
     lines, before = key_lines(text), len(faults.found)
     try:
@@ -115,12 +115,17 @@ def parse_json(file: Path, text: str, faults: Faults) -> Any:
     except json.JSONDecodeError as error:
         faults.add(file, f"not valid JSON: {error.msg}", lines={(): error.lineno})
         return None
-    except RecursionError:
-        faults.add(file, "not valid JSON: nested too deeply")
+    except (RecursionError, ValueError) as error:
+        faults.add(file, f"not valid JSON: {_beyond(error)}")
         return None
     for name in repeated:
         faults.add(file, "the key stands twice in one object", (name,), _last_key_lines(text))
     return data
+
+
+def _beyond(error: RecursionError | ValueError) -> str:
+    """What the grammar allows and Python's parsers do not."""
+    return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
 def _last_key_lines(text: str) -> dict[KeyPath, int]:

@@ -55,6 +55,8 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
         raise CardError(f"{file} is not UTF-8 text") from error
     except tomllib.TOMLDecodeError as error:
         raise CardError(f"{file} is not valid TOML: {error}") from error
+    except ValueError as error:
+        raise CardError(f"{file} is not valid TOML: a number has too many digits") from error
     except RecursionError as error:
         raise CardError(f"{file} is not valid TOML: nested too deeply") from error
     model, weights = _table(file, tables, "model"), _table(file, tables, "weights")
@@ -84,7 +86,7 @@ def _heading_tables(text: str) -> dict[str, Any]:
     kept = [part for part in parts if not part.startswith("[") or _WANTED.match(part)]
     try:
         tables = tomllib.loads("".join(kept))
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         tables = {}  # a bracket at the start of a line was no table's
     return tables if "model" in tables else tomllib.loads(text)
 

@@ -47,7 +47,15 @@ def search_path() -> list[Path]:
     The installed zoo comes first, so that a name of it means the same on every machine.
     """
     given = [text for text in os.environ.get("NEST_ZOO", "").split(os.pathsep) if text.strip()]
-    return [zoo_directory(), *(Path(text).expanduser().absolute() for text in given)]
+    return [zoo_directory(), *(_expanded(text).absolute() for text in given)]
+
+
+def _expanded(text: str) -> Path:
+    """The path, with `~` filled in where there is such a home."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def entries() -> list[Entry]:
@@ -111,12 +119,21 @@ def locate(name: str | os.PathLike[str]) -> Place:
     known = cards()[0] if repo else []
     if repo and (card := pinned_by(repo, known)):
         return _place(card.folder)
-    directory = Path(text).expanduser().resolve()
-    if (directory / "nest.toml").is_file():
+    try:
+        directory = _expanded(text).resolve()
+        found, is_folder = (directory / "nest.toml").is_file(), directory.is_dir()
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ) as error:  # too long, a loop of links, closed, or no path at all
+        why = error.strerror if isinstance(error, OSError) else None
+        raise UnknownEntryError(f"'{_short(text)}' cannot be opened: {why or error}.") from error
+    if found:
         return _directory_place(directory)
-    if repo and not directory.is_dir():
+    if repo and not is_folder:
         raise unknown_repository(repo, known)
-    what = "has no nest.toml" if directory.is_dir() else "is not a directory"
+    what = "has no nest.toml" if is_folder else "is not a directory"
     raise UnknownEntryError(f"'{text}' {what}: expected the folder of an entry, or the name of one.")
 
 
@@ -154,14 +171,21 @@ def _named(name: str) -> Place:
         raise UnknownEntryError(f"'{name}' is an alias of {owners}: give one of these names.")
     if meant:
         return _place(meant[0].folder)
-    raise UnknownEntryError(f"No entry is named '{name}'.{_hint(name, folders, known)}")
+    raise UnknownEntryError(f"No entry is named '{_short(name)}'.{_hint(name, folders, known)}")
 
 
 def _hint(name: str, folders: dict[str, Path], known: list[Card]) -> str:
     near = [*folders, *(alias for card in known for alias in card.aliases)]
     hint = did_you_mean(name, near) or f" The zoo has: {', '.join(folders) or 'no entries'}."
-    is_folder = Path(name, "nest.toml").is_file()
+    try:
+        is_folder = Path(name, "nest.toml").is_file()
+    except (OSError, ValueError):  # it is too long for a folder's name
+        is_folder = False
     return hint + (f" There is a folder of that name here: write './{name}' for it." if is_folder else "")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 200 else f"{name[:197]}..."
 
 
 def _sibling(name: str) -> Place:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and paths as people write them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["atomic"]
+from nest.errors import ConfigError
+
+__all__ = ["atomic", "user_path"]
 
 
 @contextlib.contextmanager
@@ -28,3 +30,15 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def user_path(given: str | os.PathLike[str], what: str) -> Path:
+    """A path as a person wrote it, with `~` filled in.
+
+    Raises:
+        ConfigError: it begins with the home of a user who is not known; `what` says where it is from.
+    """
+    try:
+        return Path(given).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{what} is '{os.fspath(given)}': there is no home of that name.") from error

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nest.errors import FetchError
+from nest.weights._files import user_path
 
 __all__ = ["cache_root", "writing"]
 
@@ -19,7 +20,7 @@ __all__ = ["cache_root", "writing"]
 def cache_root() -> Path:
     """`NEST_CACHE` if set, else `nest` in the platform's folder for caches."""
     if configured := os.environ.get("NEST_CACHE"):
-        return Path(configured).expanduser().absolute()
+        return user_path(configured, "NEST_CACHE").absolute()
     home = Path.home()
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "nest" / "Cache"

@@ -203,7 +203,7 @@ def _stale_records() -> Iterator[Leftover]:
     for record in sorted((cache_root() / "verified").glob("*.json")):
         try:
             gone = not Path(json.loads(record.read_bytes())["path"]).exists()
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
             gone = True
         if gone:
             yield Leftover(record, "the digest of a file that is gone")

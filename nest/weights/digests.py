@@ -90,6 +90,6 @@ def _state(target: Path) -> dict[str, Any]:
 def _read(record: Path) -> dict[str, Any]:
     try:
         content = json.loads(record.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

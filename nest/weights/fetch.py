@@ -11,6 +11,7 @@ from pathlib import Path
 from nest._suggest import did_you_mean
 from nest.errors import DigestError, FetchError
 from nest.registry import Entry, FileSpec, Weights
+from nest.weights._files import user_path
 from nest.weights.cache import cache_root
 from nest.weights.hub import hub_offline
 from nest.weights.lock import LockFile
@@ -74,7 +75,7 @@ def fetch(
         raise FetchError(f"Entry '{entry.name}' names no weights: its nest.toml has no table [weights].")
     rules = policy()
     rules.check_license(entry)
-    folder = None if cache_dir is None else Path(cache_dir).expanduser().absolute()
+    folder = None if cache_dir is None else user_path(cache_dir, "The cache's folder").absolute()
     root = cache_root() if folder is None else folder / "nest"
     locked = LockFile.choose(lock, root)
     specs = [locked.pin(weights, spec) for spec in chosen_files(entry, names)]

@@ -15,7 +15,7 @@ from typing import Any
 
 from nest.errors import ConfigError
 from nest.registry import FileSpec, Weights
-from nest.weights._files import atomic
+from nest.weights._files import atomic, user_path
 
 __all__ = ["LockFile"]
 
@@ -40,7 +40,7 @@ class LockFile:
     def choose(cls, given: str | os.PathLike[str] | None, root: Path) -> LockFile:
         """The file that is given or that `NEST_LOCK` names, else the one of the cache at `root`."""
         chosen = given or os.environ.get("NEST_LOCK")
-        path = Path(chosen).expanduser().absolute() if chosen else root / "lock.json"
+        path = user_path(chosen, "The lock file").absolute() if chosen else root / "lock.json"
         # In the cache, where it disturbs nobody's repository.
         mutex = root / "locks" / f"{hashlib.sha256(str(path).encode()).hexdigest()[:32]}.lock"
         return cls(path, named=bool(chosen), mutex=mutex)
@@ -85,17 +85,18 @@ class LockFile:
     def _read(self) -> dict[str, Any]:
         try:
             data = json.loads(self.path.read_bytes())
-            files = dict(data["files"])
-            if data["version"] != _VERSION or not all(_valid(item) for item in files.values()):
+            files = data["files"]
+            right = type(data["version"]) is int and data["version"] == _VERSION and type(files) is dict
+            if not right or not all(_valid(item) for item in files.values()):
                 raise ValueError("it is of another form or version")
         except (FileNotFoundError, NotADirectoryError):
             return {}
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise ConfigError(
                 f"The lock file {self.path} cannot be read: {error}. Expected what nest pull --lock writes: "
                 f"version {_VERSION}, and 'files' with a sha256 and a size each."
             ) from error
-        return files
+        return dict(files)
 
 
 def _key(weights: Weights, spec: FileSpec) -> str:
@@ -106,6 +107,8 @@ def _valid(item: Any) -> bool:
     return (
         isinstance(item, dict)
         and set(item) == {"sha256", "size"}
-        and bool(re.fullmatch("[0-9a-f]{64}", str(item["sha256"])))
+        and isinstance(item["sha256"], str)
+        and bool(re.fullmatch("[0-9a-f]{64}", item["sha256"]))
         and type(item["size"]) is int
+        and item["size"] >= 0
     )

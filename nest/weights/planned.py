@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nest.errors import DigestError, FetchError
 from nest.registry import Entry, FileSpec
+from nest.weights._files import user_path
 from nest.weights.cache import cache_root
 from nest.weights.fetch import chosen_files
 from nest.weights.lock import LockFile
@@ -76,7 +77,7 @@ def plan_fetch(
         raise FetchError(f"Entry '{entry.name}' names no weights: its nest.toml has no table [weights].")
     rules = policy()
     rules.check_license(entry)
-    folder = None if cache_dir is None else Path(cache_dir).expanduser().absolute()
+    folder = None if cache_dir is None else user_path(cache_dir, "The cache's folder").absolute()
     root = cache_root() if folder is None else folder / "nest"
     sources = Sources(weights, rules, root=root, cache_dir=folder)
     locked = LockFile.choose(lock, root)

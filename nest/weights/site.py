@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nest.errors import ConfigError, FetchError
+from nest.weights._files import user_path
 from nest.weights.source import KINDS, Kind
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def machine_file() -> Path:
 def user_file() -> Path:
     """`NEST_CONFIG` if set, else `nest/config.toml` in the platform's folder for settings."""
     if configured := os.environ.get("NEST_CONFIG"):
-        return Path(configured).expanduser().absolute()
+        return user_path(configured, "NEST_CONFIG").absolute()
     home = Path.home()
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming") / "nest" / "config.toml"
@@ -180,4 +181,4 @@ def _mirror(path: Path, url: str | None, directory: str | None) -> SiteMirror:
     if directory is None:
         return SiteMirror(url=url)
     # Relative to the file, so that a folder with its configuration can be carried elsewhere.
-    return SiteMirror(directory=path.parent / Path(directory).expanduser())
+    return SiteMirror(directory=path.parent / user_path(directory, f"A mirror's directory in {path}"))

@@ -54,6 +54,11 @@ class TestFiles:
         (copy.folder / name).write_text("x\n")
         assert any(text.startswith(f"'{name}' is not part of an entry: ") for _, text in faults(copy))
 
+    def test_a_folder_in_the_place_of_a_text(self, copy: Copy) -> None:
+        (copy.folder / "model.py").unlink()
+        (copy.folder / "model.py").mkdir()
+        assert ("files", "'model.py' is missing") in faults(copy)
+
     def test_a_recording_of_a_sample_may_lie_there(self, copy: Copy) -> None:
         copy.edit("samples.json", "jfk.wav", "clips/mine.wav")
         (copy.folder / "clips").mkdir()

@@ -97,8 +97,9 @@ def test_a_backend_that_is_not_installed(command: Command, monkeypatch: pytest.M
 )
 def test_a_filter_that_cannot_be(command: Command, arguments: list[str], words: str) -> None:
     outcome = command("list", *arguments)
-    assert (outcome.code, outcome.out) == (1, "")
+    assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith(f"nest: error: {words}")
+    assert outcome.err.endswith(" See: nest list --help\n")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_sizes(text: str, size: int) -> None:
     assert size_of(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-1MB", "1 PB", "1e9", "5 MiB"])
+@pytest.mark.parametrize("text", ["", "MB", "-1MB", "1 PB", "1e9", "5 MiB", "9" * 400])
 def test_no_sizes(text: str) -> None:
     with pytest.raises(InputError):
         size_of(text)

@@ -42,6 +42,18 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestNames:
+    @pytest.mark.parametrize("name", ["n" * 5000, "./" + "n" * 5000, "./a\0b", "~nosuchuser/entry"])
+    def test_what_no_system_can_open(self, name: str) -> None:
+        with pytest.raises(UnknownEntryError) as caught:
+            find(name)
+        assert len(str(caught.value)) < 500
+        assert name[:12] in str(caught.value)
+
+    def test_a_loop_of_links(self, tmp_path: Path) -> None:
+        (tmp_path / "loop").symlink_to("loop")
+        with pytest.raises(UnknownEntryError, match=r"loop' (cannot be opened|is not a directory)"):
+            find(tmp_path / "loop")
+
     def test_an_alias(self) -> None:
         assert find("tiny.en") is find("whisper-tiny.en")
         assert find("tiny").name == "whisper-tiny"

@@ -232,3 +232,27 @@ def test_the_languages_of_whisper_tiny() -> None:
     assert sorted(generation.languages.values()) == list(range(50259, 50259 + 99))
     assert [generation.languages[code] for code in ("en", "zh", "de", "su")] == [50259, 50260, 50261, 50357]
     assert (generation.translate, generation.transcribe) == (50358, 50359)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        ("9" * 5000, "not valid TOML: a number has too many digits"),
+        (
+            "0x" + "f" * 9000,
+            "'model.title': input should be a valid string; came a number of very many digits",
+        ),
+    ],
+)
+def test_a_number_of_too_many_digits(make: Make, number: str, words: str) -> None:
+    folder = make(('title = "Whisper tiny"', f"title = {number}"))
+    with pytest.raises(ManifestError) as caught:
+        find(folder).manifest  # noqa: B018
+    assert words in str(caught.value)
+
+
+def test_samples_with_a_number_of_too_many_digits(make: Make) -> None:
+    folder = make()
+    (folder / "samples.json").write_text(f'{{"audio": {"9" * 5000}}}')
+    with pytest.raises(ManifestError, match=r"samples\.json: not valid JSON: a number has too many digits"):
+        find(folder).samples  # noqa: B018

@@ -210,3 +210,35 @@ def test_processes_that_record_at_once(make_entry: MakeEntry, tmp_path: Path) ->
     processes = [subprocess.Popen([*command, str(number)], cwd=root) for number in range(3)]
     assert [process.wait(timeout=60) for process in processes] == [0, 0, 0]
     assert len(recorded(lock)) == 60
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"version": true, "files": {}}',
+        '{"version": 1, "files": []}',
+        f'{{"version": 1, "files": {{"a": {{"sha256": {"1" * 64}, "size": 1}}}}}}',
+        f'{{"version": 1, "files": {{"a": {{"sha256": "{"1" * 64}", "size": -1}}}}}}',
+    ],
+)
+def test_what_is_no_lock_file(make_entry: MakeEntry, cache: Path, tmp_path: Path, text: str) -> None:
+    lock = tmp_path / "nest.lock"
+    lock.write_text(text)
+    with pytest.raises(
+        ConfigError, match=r"The lock file .* cannot be read: .*Expected what nest pull --lock"
+    ):
+        fetch(make_entry({"w.bin": None}), cache_dir=cache, lock=lock)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lock": "~nosuchuser/x"}, "The lock file is '~nosuchuser/x': there is no home of that name."),
+        ({"cache_dir": "~nosuchuser/x"}, "The cache's folder is '~nosuchuser/x'"),
+    ],
+)
+def test_a_home_that_is_not_there(make_entry: MakeEntry, options: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        fetch(make_entry({"w.bin": None}), **options)  # type: ignore[arg-type]
+    assert words in str(caught.value)

@@ -106,7 +106,14 @@ class TestFaults:
         ):
             assert line == f"  {user}{words}"
 
-    @pytest.mark.parametrize("text", [b"sources = [", b"\xff"])
+    def test_a_home_that_is_not_there(self, user: Path) -> None:
+        user.write_text('[[mirror]]\ndirectory = "~nosuchuser/x"\n')
+        with pytest.raises(
+            ConfigError, match=rf"A mirror's directory in {user} is '~nosuchuser/x': there is"
+        ):
+            policy()
+
+    @pytest.mark.parametrize("text", [b"sources = [", b"\xff", b"require_hashes = " + b"9" * 5000])
     def test_not_toml(self, user: Path, text: bytes) -> None:
         user.write_bytes(text)
         with pytest.raises(ConfigError, match=rf"The configuration {user} is not valid TOML: "):
