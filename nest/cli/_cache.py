@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nest.cli._all_entries import read_entries
 from nest.cli._format import columns, file_size, json_text
 from nest.errors import FetchError
 from nest.registry import Entry, entries, find
@@ -47,10 +47,7 @@ class _Zoo:
 
     @classmethod
     def read(cls, named: list[Entry]) -> _Zoo:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            everything = entries()
-        faults = [str(warning.message) for warning in caught]
+        everything, faults = read_entries(entries)
         if not named:
             for fault in faults:
                 sys.stderr.write(f"nest: {fault}\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nest._env import check_environment
+from nest.cli._all_entries import read_entries
 from nest.cli._format import columns, file_size, json_text, paragraph
 from nest.errors import NestError
 from nest.registry import Entry, entries, find
@@ -25,14 +26,19 @@ def main(args: argparse.Namespace) -> int:
         return USAGE
     check_environment()
     # A wrong name is said before anything is fetched.
-    chosen = entries() if args.all else [find(name) for name in args.names]
-    if args.all:
-        chosen = [entry for entry in chosen if entry.manifest.weights is not None]
+    chosen = _all() if args.all else [find(name) for name in args.names]
     if args.dry_run:
         from nest.cli._dry_run import dry_run
 
         return dry_run(chosen, args)
     return _pull(chosen, args)
+
+
+def _all() -> list[Entry]:
+    found, faults = read_entries(entries)
+    for fault in faults:
+        sys.stderr.write(f"nest: {fault}\n")
+    return [entry for entry in found if entry.manifest.weights is not None]
 
 
 def _pull(chosen: list[Entry], args: argparse.Namespace) -> int:

@@ -92,6 +92,17 @@ def test_all(command: Command, entry: Entry, monkeypatch: pytest.MonkeyPatch) ->
     assert command("pull", "--all").out.startswith("some-model: verified\n")
 
 
+def test_all_names_what_it_leaves_out(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "zoo" / "broken").mkdir(parents=True)
+    (tmp_path / "zoo" / "broken" / "nest.toml").write_text("[model")
+    monkeypatch.setenv("NEST_ZOO", str(tmp_path / "zoo"))
+    outcome = command("pull", "--all", "--dry-run")
+    assert (outcome.code, outcome.err.count("was left out")) == (0, 1)
+    assert outcome.err.startswith("nest: 'broken' was left out. Entry 'broken' is not valid.")
+
+
 def test_locks_and_required_hashes(
     command: Command, hub: LoopbackHub, make_entry: MakeEntry, tmp_path: Path
 ) -> None:
