@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from nest.errors import ConfigError
 from nest.registry._faults import Faults
 from nest.registry._toml import key_lines
-from nest.weights.source import Kind
+from nest.weights.source import Kind, without_password
 
 __all__ = ["SiteFile", "parse_site_file"]
 
@@ -56,8 +57,15 @@ def _template(value: str) -> str:
     missing = [place for place in _PLACES if place not in value]
     if missing:
         raise ValueError(f"expected a URL with {', '.join(_PLACES)}; {', '.join(missing)} is missing")
-    if urlsplit(value).scheme not in ("http", "https"):
-        raise ValueError(f"expected an http or https URL; came '{value}'")
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"expected an http or https URL; came '{without_password(value)}'")
+    if not parts.hostname or "{" in parts.netloc or (parts.port or 0) < 0:
+        raise ValueError("expected a URL with a host, which is no place to fill in")
+    if parts.fragment or not value.isprintable() or " " in value:
+        raise ValueError("expected a URL without spaces and without a '#' part")
+    if unknown := [found for found in re.findall(r"\{[^}]*\}?|\}", value) if found not in _PLACES]:
+        raise ValueError(f"expected a URL with {', '.join(_PLACES)} and no other braces; came {unknown[0]}")
     return value
 
 

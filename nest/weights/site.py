@@ -145,7 +145,7 @@ def _read(path: Path) -> SiteFile:
     from nest.weights._site_file import parse_site_file
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # editors of Windows put a mark first
         data: dict[str, Any] = tomllib.loads(text)
     except OSError as error:
         raise _unreadable(path, error) from error

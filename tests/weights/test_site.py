@@ -106,6 +106,30 @@ class TestFaults:
         ):
             assert line == f"  {user}{words}"
 
+    def test_a_mark_of_byte_order_is_no_fault(self, user: Path) -> None:
+        user.write_bytes(b"\xef\xbb\xbfrequire_hashes = true\n")
+        assert policy().require_hashes == user
+
+    @pytest.mark.parametrize(
+        ("url", "words"),
+        [
+            ("https:///{repo}/{revision}/{file}", "expected a URL with a host"),
+            ("https://{repo}/{revision}/{file}", "expected a URL with a host"),
+            ("https://m:99999/{repo}/{revision}/{file}", "Port out of range"),
+            ("https://[m/{repo}/{revision}/{file}", "Invalid IPv6 URL"),
+            ("https://m/{repo}/{revision}/#{file}", "without spaces and without a '#' part"),
+            ("https://m/a b/{repo}/{revision}/{file}", "without spaces and without a '#' part"),
+            ("https://m/{name}/{repo}/{revision}/{file}", "and no other braces; came {name}"),
+            ("https://m/{repo}/{revision}/{file}}", "and no other braces; came }"),
+        ],
+    )
+    def test_a_url_that_cannot_be(self, user: Path, url: str, words: str) -> None:
+        user.write_text(f'[[mirror]]\nurl = "{url}"\n')
+        with pytest.raises(ConfigError) as caught:
+            policy()
+        assert f"{user}:2, 'mirror[0].url': " in str(caught.value)
+        assert words in str(caught.value)
+
     def test_a_home_that_is_not_there(self, user: Path) -> None:
         user.write_text('[[mirror]]\ndirectory = "~nosuchuser/x"\n')
         with pytest.raises(
