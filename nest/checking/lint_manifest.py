@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from nest.checking._licenses import license_fault
 from nest.registry import Card, Entry, Manifest, Weights, cards
 from nest.weights.converters import CONVERTERS
 
 __all__ = ["manifest_faults"]
 
 _WORDS = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
-_LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 _GENERIC = re.compile(r"[A-Z][A-Za-z0-9]*")
 _TABLES = {
     "weights": "the checkpoint and its pins",
@@ -43,6 +43,8 @@ def _weights(weights: Weights, link: str | None) -> Iterator[str]:
     if link != (wanted := f"https://huggingface.co/{weights.repo}"):
         yield f"links.huggingface: expected {wanted}; came {link}"
     for mirror in weights.mirror:
+        if fault := license_fault(mirror.license):
+            yield f"weights.mirror: license of {mirror.package}: {fault}"
         for member in mirror.files:
             if member.converter not in (None, *CONVERTERS):
                 yield f"weights.mirror: '{member.converter}' is no converter; there are: {', '.join(CONVERTERS)}"
@@ -54,8 +56,8 @@ def _heading(manifest: Manifest) -> Iterator[str]:
         yield "model.summary: expected a sentence that ends with a full stop"
     if model.title == model.name:
         yield "model.title: expected the name as people write it; came the entry's name"
-    if not _LICENCE.fullmatch(model.license):
-        yield f"model.license: expected an SPDX identifier, such as Apache-2.0; came '{model.license}'"
+    if fault := license_fault(model.license):
+        yield f"model.license: {fault}"
     if not model.tags:
         yield "model.tags: expected at least one: nest list is searched by them"
 

@@ -90,6 +90,8 @@ MANIFEST_FAULTS: dict[str, tuple[str, str, str]] = {
     ),
     "no sentence": ("to them.", "to them", "model.summary: expected a sentence that ends with a full stop"),
     "the title": ("Whisper tiny", "my-whisper", "model.title: expected the name as people write it"),
+    "a licence in small letters": ("Apache-2.0", "apache-2.0", "came 'apache-2.0'. SPDX spells it Apache-2.0."),
+    "a licence misspelt": ("Apache-2.0", "Apache-2", "came 'Apache-2'. Did you mean 'Apache-2.0'?"),
     "a licence in words": ("Apache-2.0", "Apache 2", "model.license: expected an SPDX identifier, such as Apache-2.0"),
     "a tag in words": ('"audio"', '"Audio files"', "model.tags: expected lowercase words joined by '-'; came 'A"),
     "a tag twice": ('"audio"', '"multilingual"', "model.tags: one of them stands twice"),
@@ -97,6 +99,12 @@ MANIFEST_FAULTS: dict[str, tuple[str, str, str]] = {
     "a taken alias": ("\n[links]", 'aliases = ["tiny"]\n\n[links]', "model.aliases: 'tiny' means whisper-tiny already"),
     "a generic in small letters": ("B = 1", "B = 1\nrows = 1", "'rows' is not spelled like a generic, in capitals"),
     "equal tiny sizes": ("Inner = 40", "Inner = 24", "[tiny]: D and Inner are both 24, so that a swap of the two"),
+    "a licence of a package": (
+        "\n[generation]\n",
+        '\n[[weights.mirror]]\npackage = "p==1"\nsize = 1\nlicense = "GPL"\nsha256 = "' + "0" * 64 + '"\nfiles = '
+        '[{ replaces = "config.json", member = "m", size = 1, sha256 = "' + "0" * 64 + '" }]\n\n[generation]\n',
+        "weights.mirror: license of p==1: expected an SPDX identifier",
+    ),
     "a converter": (
         "\n[generation]\n",
         '\n[[weights.mirror]]\npackage = "p==1"\nsize = 1\nlicense = "MIT"\nsha256 = "' + "0" * 64 + '"\nfiles = '
