@@ -219,16 +219,21 @@ def remove_entry(entry: Entry) -> list[Path]:
     weights = entry.manifest.weights
     try:
         for file in cached_files(entry):
-            blob, own = file.path.resolve(), inside(file.path)
-            linked = file.path.is_symlink()
+            blob, linked = file.path.resolve(), file.path.is_symlink()
+            own = weights is not None and linked and _is_blob_of(_repo(weights), blob)
             delete(file.path)
             removed.append(file.path)
-            if weights and linked and own and not _pointed_to(_repo(weights), blob):
+            if weights and own and not _pointed_to(_repo(weights), blob):
                 blob.unlink(missing_ok=True)
             _remove_empty(file.path.parent)
     except OSError as error:
         raise FetchError(f"{error.filename} cannot be deleted: {error.strerror or error}.") from error
     return removed
+
+
+def _is_blob_of(repo: RepoCache, path: Path) -> bool:
+    """Whether a file, its links followed, is content of this repository: not of another, and not from elsewhere."""
+    return inside(path) and path.parent == (repo.folder / "blobs").resolve()
 
 
 def _pointed_to(repo: RepoCache, blob: Path) -> bool:

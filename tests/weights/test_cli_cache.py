@@ -255,6 +255,19 @@ class TestRm:
         command("cache", "rm", str(entry.directory))
         assert other.read_bytes() == WEIGHTS
 
+    def test_content_of_another_repository_stays(
+        self, command: Command, entry: Entry, hub_cache: Path
+    ) -> None:
+        other = hub_cache / "models--a--b" / "blobs" / "x"
+        other.parent.mkdir(parents=True)
+        other.write_bytes(WEIGHTS)
+        (link,) = hub_cache.glob("models--owner--model/snapshots/*/w.bin")
+        link.unlink()
+        link.symlink_to(other)
+        assert command("cache", "rm", str(entry.directory)).code == 0
+        assert not link.is_symlink()
+        assert other.read_bytes() == WEIGHTS
+
     @pytest.mark.parametrize("what", ["file", "snapshots"])
     def test_a_link_out_of_the_cache_goes_and_what_it_leads_to_stays(
         self, command: Command, entry: Entry, hub_cache: Path, tmp_path: Path, what: str
