@@ -420,7 +420,11 @@ def unprivileged() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_a_cache_that_cannot_be_written(hub: LoopbackHub, make_entry: MakeEntry, cache: Path) -> None:
+def test_a_cache_that_cannot_be_written(
+    hub: LoopbackHub, make_entry: MakeEntry, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The other user may not look into the folder of the test, which is an error of its own.
+    monkeypatch.setattr("nest.weights.site.machine_file", lambda: Path("/none/config.toml"))
     hub.files["w.bin"] = WEIGHTS
     entry = make_entry({"w.bin": WEIGHTS})
     fetch(

