@@ -14,8 +14,9 @@ from nest.layers.ops import any as any_
 from nest.layers.ops import (
     argmax,
     cast,
+    exp,
     full,
-    logsumexp,
+    log,
     maximum,
     minimum,
     scatter_set,
@@ -23,9 +24,10 @@ from nest.layers.ops import (
     where,
     while_loop,
 )
+from nest.layers.ops import sum as sum_
 from nest.layers.tensor import Tensor
 
-__all__ = ["MOST", "greedy", "log_probability"]
+__all__ = ["MOST", "greedy"]
 
 # Longer than any context; what stops a loop is the length of `out`.
 MOST = 1 << 20
@@ -58,7 +60,7 @@ def greedy(
     model.require(S + N - 1 <= Capacity)
     scores = cast(model.prefill(tokens, lengths), "f32") + bias + first_bias
     first = argmax(scores)
-    total = log_probability(scores, first)
+    total = _log_probability(scores, first)
     done = first == end
     count = cast(~done, "i32")
     column = full((B, 1), 0, "i32")
@@ -69,10 +71,10 @@ def greedy(
     return out, count, total
 
 
-def log_probability(scores: Tensor, chosen: Tensor) -> Tensor:
-    """log softmax(scores)[chosen] of each row: scores [Batch, Vocab], chosen [Batch]."""
-    B = scores.shape[0]
-    return take_along(scores, maximum(chosen, 0).reshape(B, 1), axis=1).reshape(B) - logsumexp(scores, 1)
+def _log_probability(scores: Tensor, likely: Tensor) -> Tensor:
+    """log softmax(scores)[likely] of each row, where that is the largest: scores [Batch, Vocab], likely [Batch]."""
+    best = take_along(scores, likely.reshape(scores.shape[0], 1), axis=1)
+    return -log(sum_(exp(scores - best), 1))
 
 
 def _unfinished(
@@ -110,8 +112,9 @@ def _next(
     # `end` may be no id at all, and is then not one to look up.
     scores = cast(model.step(maximum(token, 0).reshape(B, 1), pos), "f32") + bias
     done = done | (n >= N)
-    chosen = where(done, end, argmax(scores))
-    total = total + where(done, 0.0, log_probability(scores, chosen))
+    likely = argmax(scores)
+    chosen = where(done, end, likely)
+    total = total + where(done, 0.0, _log_probability(scores, likely))
     done = done | (chosen == end)
     column = full((B, 1), 0, "i32") + minimum(n, N - 1)
     kept = where(n < N, chosen.reshape(B, 1), take_along(out, column, axis=1))

@@ -22,6 +22,7 @@ from nest.layers.ops import (
     exp,
     full,
     iota,
+    logsumexp,
     maximum,
     minimum,
     scatter_set,
@@ -35,7 +36,7 @@ from nest.layers.ops import (
 )
 from nest.layers.ops import max as max_
 from nest.layers.tensor import Tensor
-from nest.loops.greedy import MOST, log_probability
+from nest.loops.greedy import MOST
 
 __all__ = ["sample", "sample_top"]
 
@@ -122,7 +123,7 @@ def _begun(
     first = choice(scores, take(uniforms, start), settings)
     done = first == end
     out = scatter_set(full((B, N), 0, "i32") + end, full((B, 1), 0, "i32"), first.reshape(B, 1), axis=1)
-    return [start + 1, first, lengths, done, cast(~done, "i32"), log_probability(scores, first), out]
+    return [start + 1, first, lengths, done, cast(~done, "i32"), _log_probability(scores, first), out]
 
 
 def _undecided(
@@ -210,7 +211,7 @@ def _continued(
     done = done | (n >= N)
     place = minimum(n, N - 1)
     chosen = where(done, end, choice(scores, take(uniforms, place), settings))
-    total = total + where(done, 0.0, log_probability(scores, chosen))
+    total = total + where(done, 0.0, _log_probability(scores, chosen))
     done = done | (chosen == end)
     column = full((B, 1), 0, "i32") + place
     kept = where(n < N, chosen.reshape(B, 1), take_along(out, column, axis=1))
@@ -239,6 +240,12 @@ def _drawn_of_top(scores: Tensor, uniform: Tensor, settings: Tensor) -> Tensor:
     likely = full((B,), 0, "i32")
     place = where(temperature > 0.0, _place(weights, uniform, likely), likely)
     return take_along(ids, place.reshape(B, 1), axis=1).reshape(B)
+
+
+def _log_probability(scores: Tensor, chosen: Tensor) -> Tensor:
+    """log softmax(scores)[chosen] of each row: scores [Batch, Vocab], chosen [Batch]; -1 stands for no id."""
+    B = scores.shape[0]
+    return take_along(scores, maximum(chosen, 0).reshape(B, 1), axis=1).reshape(B) - logsumexp(scores, 1)
 
 
 def _heated(scores: Tensor, temperature: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ REMAINDER_SECONDS = 0.1
 class SpeechModel(Protocol):
     """A loaded model whose sessions transcribe."""
 
-    def new_session(self, *, Batch: int) -> SpeechSession:
+    def new_session(self, *, Batch: int, **options: Any) -> SpeechSession:
         """Return a session of `Batch` rows over the model's weights."""
 
 
@@ -136,9 +136,15 @@ class Transcriber:
         try:
             session = self._idle.pop()
         except IndexError:
-            session = self.model.new_session(Batch=1)
+            session = self.model.new_session(Batch=1, **_options(self.model))
         yield session
         self._idle.append(session)
+
+
+def _options(model: Any) -> dict[str, Any]:
+    """What a session is asked for that decodes window after window: on CUDA, torch records its calls and loops."""
+    device = getattr(model, "device", None)
+    return {"graphs": True} if getattr(device, "type", None) == "cuda" else {}
 
 
 def _windows(samples: NDArray[np.float32], mel: MelSettings) -> Iterator[tuple[int, NDArray[np.float32]]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -144,6 +145,18 @@ def test_a_session_is_used_again(tokenizer: Tokenizer, rules: GenerationRules) -
     transcriber = Transcriber(model, tokenizer, rules, MEL)
     assert [transcriber(seconds(1)).text, transcriber(seconds(1)).text] == ["a", "b"]
     assert model.batches == [1]
+
+
+def test_on_cuda_sessions_record_graphs(tokenizer: Tokenizer, rules: GenerationRules) -> None:
+    class OnDevice(ScriptedModel):
+        device = SimpleNamespace(type="cuda")
+
+        def new_session(self, *, Batch: int, graphs: bool = False) -> ScriptedSession:
+            assert graphs
+            return super().new_session(Batch=Batch)
+
+    model = OnDevice(ScriptedSession([tokens_of("a")]))
+    assert Transcriber(model, tokenizer, rules, MEL)(seconds(1)).text == "a"
 
 
 def test_a_session_that_failed_is_not_used_again(tokenizer: Tokenizer, rules: GenerationRules) -> None:

@@ -6,6 +6,7 @@ session are where they always are.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from torch import Tensor
 __all__ = ["GraphRunner"]
 
 _WARM_UP = 3
+
+# A recording begins by waiting for the whole device, which another one would not survive.
+_RECORDING = threading.Lock()
 
 
 class _Recorded:
@@ -29,7 +33,8 @@ class _Recorded:
                 function(*(a.clone() for a in self.inputs))
         torch.cuda.current_stream().wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        # Other threads go on with their own sessions meanwhile.
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             self.outputs = function(*self.inputs)
 
     def __call__(self, arguments: Sequence[Tensor]) -> Any:
@@ -102,7 +107,8 @@ class GraphRunner:
             held = [t.clone() for t in _tensors(self.state)]
             self.recording = True
             try:
-                known = self._recorded[key] = _Recorded(function, arguments)
+                with _RECORDING:
+                    known = self._recorded[key] = _Recorded(function, arguments)
             finally:
                 self.recording = False
             for tensor, before in zip(_tensors(self.state), held, strict=True):
