@@ -15,7 +15,7 @@ SMALL = {
     "Mels": 5, "Frames": 30, "D": 12, "Heads": 3, "Inner": 16, "EncoderLayers": 2, "DecoderLayers": 3, "Vocab": 40,
     "MaxTokens": 9,
 }  # fmt: skip
-BACKENDS = ["torch", "reference"]
+BACKENDS = ["torch", "onnx", "jax", "nnx", "reference"]
 
 
 @pytest.fixture(scope="module", params=BACKENDS)

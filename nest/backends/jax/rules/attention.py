@@ -77,7 +77,7 @@ def attention(
         scores = scores + bias
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
-    peak = scores.max(-1, keepdims=True)
+    peak = scores.max(-1, keepdims=True, initial=-jnp.inf)
     if sinks is not None:
         sinks = sinks.astype(jnp.float32)[:, None, None]
         peak = jnp.maximum(peak, sinks)
@@ -88,7 +88,7 @@ def attention(
         total = total + jnp.exp(sinks - peak)
     weights = (weights / jnp.where(total == 0, 1.0, total)).astype(v.dtype).reshape(B, G, H // G, Q, K)
     attended = jnp.einsum("bgrqk,bgkf->bgrqf", weights, v, preferred_element_type=jnp.float32)
-    return attended.reshape(B, H, Q, -1).astype(q.dtype)
+    return attended.reshape(B, H, Q, v.shape[3]).astype(q.dtype)
 
 
 def _rule(

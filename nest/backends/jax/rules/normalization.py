@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -31,7 +33,8 @@ def rms_norm(x: Array, weight: Array | None, *, eps: float) -> Array:
 @rule
 def group_norm(x: Array, weight: Array, bias: Array, *, groups: int, eps: float) -> Array:
     """layer_norm over each of `groups` groups of channels of x [B, C, ...], in f32."""
-    y = x.astype(jnp.float32).reshape(x.shape[0], groups, -1)
+    size = math.prod(x.shape[1:]) // groups  # not -1, which no empty batch can be asked for
+    y = x.astype(jnp.float32).reshape(x.shape[0], groups, size)
     y = y - y.mean(-1, keepdims=True)
     y = y * lax.rsqrt(jnp.square(y).mean(-1, keepdims=True) + eps)
     channels = (-1, *[1] * (x.ndim - 2))
