@@ -41,11 +41,13 @@ def session_symbols(program: Program, given: Mapping[str, int | None]) -> dict[s
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise CallError(f"{program.name}: {name} is a positive integer, and {value!r} was given.")
     for rule in program.rules:
-        if rule.symbols() & symbols.keys() and not _holds(program, rule, symbols):
-            limit = rule.right.value
-            raise CallError(
-                f"{program.name} requires {rule}, and {rule.left} = {symbols['Capacity']}, {rule.right} = {limit}."
+        if rule.symbols() <= {*symbols, *_generics(program)} and not _holds(program, rule, symbols):
+            values = ", ".join(
+                f"{n} = {v}"
+                for n, v in sorted({**_generics(program), **symbols}.items())
+                if n in rule.symbols()
             )
+            raise CallError(f"{program.name} requires {rule}, and here {values}.")
     return symbols
 
 
@@ -55,5 +57,8 @@ def _has_slots(program: Program) -> bool:
 
 
 def _holds(program: Program, rule: Any, symbols: Mapping[str, int]) -> bool:
-    generics = {n: v.value for n, v in program.root.generics.items() if isinstance(v.value, int)}
-    return bool(rule.check({**generics, **symbols}))
+    return bool(rule.check({**_generics(program), **symbols}))
+
+
+def _generics(program: Program) -> dict[str, int]:
+    return {n: v.value for n, v in program.root.generics.items() if isinstance(v.value, int)}

@@ -148,6 +148,8 @@ class Function:
         )
         self.nodes: list[Node] = []
         self.results: tuple[Value, ...] = ()
+        # Results that are views of a state, by position.
+        self.views: dict[int, Path] = {}
         self.reads: set[Path] = set()
         self.writes: set[Path] = set()
 

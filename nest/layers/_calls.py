@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nest._suggest import aside
 from nest.ir.dim import Dim
-from nest.ir.program import Function, Operand, Parameter, Path
+from nest.ir.program import Function, Operand, Parameter, Path, Value, path_text
 from nest.ir.types import TensorType
 from nest.layers._trace import Trace, current_trace, fail
 from nest.layers.annotations import MethodTypes, TensorAnnotation, method_types
@@ -49,10 +49,11 @@ def call(
         for t, p, (_, _, v) in zip(tensors, callee.signature.parameters, given, strict=True)
     ]
     results = [t.substitute(bound, scope.dtypes) for t in callee.signature.results]
+    _refuse_written_views(callee, path, label, tensors)
     _mark_states(trace, callee, path)
     attrs = {"path": path, "function": callee, "symbols": bound, "dtypes": dict(scope.dtypes)}
     outputs = trace.emit("call", tuple(operands), attrs, *results)
-    answers = tuple(Tensor(value) for value in outputs)
+    answers = tuple(_answer(trace, callee, path, position, value) for position, value in enumerate(outputs))
     return answers[0] if callee.signature.single else answers
 
 
@@ -170,6 +171,26 @@ def _propagate_rules(trace: Trace, callee: Function, label: str, bound: dict[str
         known = {str(r) for r in trace.function.signature.rules}
         if holds is None and str(here) not in known:
             trace.function.signature.rules.append(here)
+
+
+def _answer(trace: Trace, callee: Function, path: Path, position: int, value: Value) -> Tensor:
+    """A result of a call; where it is a view of a state, the next write makes it stale here too."""
+    view = callee.views.get(position)
+    if view is None:
+        return Tensor(value)
+    full = (*path, *view)
+    return Tensor(value, (full, trace.versions.get(full, 0)))
+
+
+def _refuse_written_views(callee: Function, path: Path, label: str, tensors: list[Tensor | None]) -> None:
+    written = {(*path, *relative) for relative in callee.writes}
+    for tensor in tensors:
+        if tensor is not None and tensor._state is not None and tensor._state[0] in written:
+            raise fail(
+                f"{label} is given a view of the state 'self.{path_text(tensor._state[0])}', and writes that state.",
+                ("view", tensor.type),
+                hint="Compute with the view first, or pass what was computed from it.",
+            )
 
 
 def _mark_states(trace: Trace, callee: Function, path: Path) -> None:

@@ -190,6 +190,8 @@ def _results(trace: Trace, function: Function, outcome: Any) -> tuple[Any, ...]:
                 hint=_mismatch(trace, want, tensor.type),
             )
         values.append(tensor.value())
+        if tensor._state is not None:
+            function.views[position] = tensor._state[0]
     return tuple(values)
 
 

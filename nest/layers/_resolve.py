@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping, Sequence
 
 from nest.errors import DefinitionError
@@ -60,6 +61,8 @@ def resolve_shape(
         known = known_symbol(block, name)
         if known is not None:
             return known
+        if keyword.iskeyword(name):
+            raise KeyError(name)
         if free is None:
             raise KeyError(name)
         return free.setdefault(name, Dim.symbol(name))

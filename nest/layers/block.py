@@ -272,6 +272,10 @@ class Block(metaclass=_BlockType):
             raise DefinitionError(
                 f"{type(self).__name__}.{name} is a generic or static field, and build cannot assign it."
             )
+        if callable(getattr(type(self), name, None)):
+            raise DefinitionError(
+                f"{type(self).__name__}.{name} is a method, and build cannot assign it: name one otherwise."
+            )
         if isinstance(value, list) and value and all(isinstance(v, Block) for v in value):
             value = BlockArray(tuple(value), Dim.constant(len(value)))
         if isinstance(value, ParamMember | State | Block | BlockArray):

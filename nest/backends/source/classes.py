@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from nest.backends.source.dialect import Dialect
 from nest.backends.source.methods import MethodWriter
+from nest.backends.source.names import RESERVED
 from nest.ir.program import BlockDef, Function, Program
 
 __all__ = ["ClassText", "ClassWriter", "Source", "collect"]
@@ -53,6 +54,8 @@ def collect(
     of: dict[int, ClassText] = {}
     texts: dict[str, list[ClassText]] = {}
     order: list[ClassText] = []
+    # Names that no numbered class may take: those of the file, and those that other blocks have of their own.
+    taken = {b.name for b in program.root.distinct()} | RESERVED | dialect.reserved
     for block in program.root.distinct():
         if is_layer(block):
             continue
@@ -64,18 +67,28 @@ def collect(
             return local.get(id(f)) or _method_names(_in_source_order(by_block[f.block.key]))[id(f)]
 
         writers = [MethodWriter(f, dialect, method_name) for f in functions]
-        made = write(block, block.name, writers, of)
+        name = f"{block.name}Block" if block.name in RESERVED | dialect.reserved else block.name
+        made = write(block, name, writers, of)
         twin = next((c for c in same_name if _body(c.text) == _body(made.text)), None)
         if twin is None:
             if same_name:
-                made.name = f"{block.name}{len(same_name) + 1}"
-                made.text = re.sub(rf"^class {block.name}\b", f"class {made.name}", made.text)
+                made.name = _numbered(name, taken)
+                made.text = re.sub(rf"^class {name}\b", f"class {made.name}", made.text)
+            taken.add(made.name)
             same_name.append(made)
             order.append(made)
             twin = made
         of[block.key] = twin
     helpers = list(dict.fromkeys(h for c in order for h in c.helpers))
     return Source(order, of, helpers)
+
+
+def _numbered(base: str, taken: Collection[str], joint: str = "") -> str:
+    """The first of `base2`, `base3`, ... that is free."""
+    number = 2
+    while f"{base}{joint}{number}" in taken:
+        number += 1
+    return f"{base}{joint}{number}"
 
 
 def _body(text: str) -> str:
@@ -89,9 +102,11 @@ def _in_source_order(functions: Iterable[Function]) -> list[Function]:
 def _method_names(functions: list[Function]) -> dict[int, str]:
     """A name for each function of a block; traces of one method for other ranks are numbered."""
     names: dict[int, str] = {}
-    seen: dict[str, int] = {}
+    given: set[str] = set()
+    members = {m for f in functions[:1] for m in (*f.block.params, *f.block.children, *f.block.states)}
+    taken = {f.name for f in functions} | members
     for function in functions:
-        seen[function.name] = seen.get(function.name, 0) + 1
-        count = seen[function.name]
-        names[id(function)] = function.name if count == 1 else f"{function.name}_{count}"
+        name = function.name if function.name not in given else _numbered(function.name, taken | given, "_")
+        given.add(name)
+        names[id(function)] = name
     return names

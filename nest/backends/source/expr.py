@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,6 +12,7 @@ from functools import lru_cache
 __all__ = ["Attr", "Binary", "Call", "Expr", "Index", "Listing", "Name", "Raw", "Unary", "literal"]
 
 _ATOM = 100
+_NOT_FINITE = re.compile(r"(-?inf|nan)\b")
 _PRECEDENCE = {
     "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4,
     "|": 5, "^": 6, "&": 7, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "@": 10,
@@ -62,7 +65,11 @@ class Name(Raw):
 
 def literal(value: object) -> Raw:
     """A Python literal; nested tuples of numbers too."""
-    return Raw(repr(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return Raw(f'float("{value}")')
+    return Raw(
+        _NOT_FINITE.sub(r'float("\1")', repr(value)) if isinstance(value, list | tuple) else repr(value)
+    )
 
 
 @dataclass

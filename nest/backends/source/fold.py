@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +60,10 @@ class _Renamer:
         return x
 
 
-def fold(function: Function) -> tuple[list[Item], list[Value]]:
+MethodName = Callable[[Function], str]
+
+
+def fold(function: Function, method_name: MethodName) -> tuple[list[Item], list[Value]]:
     """The nodes of a function with loops folded, parameters left out, and the function's results.
 
     Two iterations are alike when they run the same ops and call methods of the same signature on the element;
@@ -69,12 +72,14 @@ def fold(function: Function) -> tuple[list[Item], list[Value]]:
     renamer = _Renamer()
     nodes = [n for n in function.nodes if n.op != "param"]
     used_after = {id(v) for v in function.results}
-    items = _fold(nodes, 0, renamer, used_after)
+    items = _fold(nodes, 0, renamer, used_after, method_name)
     results = [v for v in map(renamer, function.results) if isinstance(v, Value)]
     return _renamed(items, renamer), results
 
 
-def _fold(nodes: list[Node], depth: int, renamer: _Renamer, results: set[int]) -> list[Item]:
+def _fold(
+    nodes: list[Node], depth: int, renamer: _Renamer, results: set[int], method_name: MethodName
+) -> list[Item]:
     items: list[Item] = []
     position = 0
     while position < len(nodes):
@@ -92,13 +97,15 @@ def _fold(nodes: list[Node], depth: int, renamer: _Renamer, results: set[int]) -
             stop += 1
         span = nodes[position:stop]
         outside = {id(x) for n in nodes[:position] + nodes[stop:] for x in n.inputs if isinstance(x, Value)}
-        loop = _loop(span, depth, renamer, results | outside)
+        loop = _loop(span, depth, renamer, results | outside, method_name)
         items += [loop] if loop is not None else span
         position = stop
     return items
 
 
-def _loop(span: list[Node], depth: int, renamer: _Renamer, used_after: set[int]) -> Loop | None:
+def _loop(
+    span: list[Node], depth: int, renamer: _Renamer, used_after: set[int], method_name: MethodName
+) -> Loop | None:
     iterations: dict[int, list[Node]] = {}
     for node in span:
         iterations.setdefault(node.loops[depth].index, []).append(node)
@@ -113,7 +120,7 @@ def _loop(span: list[Node], depth: int, renamer: _Renamer, used_after: set[int])
         return None
     match = _Match(depth, made)
     for same in zip(*groups, strict=True):
-        if not _alike(same, depth) or not match.inputs(same):
+        if not _alike(same, depth, method_name) or not match.inputs(same):
             return None
     return _make(groups, depth, match, renamer)
 
@@ -140,34 +147,38 @@ def _copy(node: Node, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Node:
     return copy
 
 
-def _alike(nodes: tuple[Node, ...], depth: int) -> bool:
+def _alike(nodes: tuple[Node, ...], depth: int, method_name: MethodName) -> bool:
     first = nodes[0]
-    keys = [_attrs_key(n, depth) for n in nodes]
+    keys = [_attrs_key(n, depth, method_name) for n in nodes]
     return all(
         n.op == first.op
         and k == keys[0]
         and len(n.inputs) == len(first.inputs)
-        and [v.type.rank for v in n.outputs] == [v.type.rank for v in first.outputs]
+        and list(map(str, (v.type for v in n.outputs))) == list(map(str, (v.type for v in first.outputs)))
         for n, k in zip(nodes, keys, strict=True)
     )
 
 
-def _attrs_key(node: Node, depth: int) -> tuple[Any, ...]:
+def _attrs_key(node: Node, depth: int, method_name: MethodName) -> tuple[Any, ...]:
     return tuple(
-        (n, _attr_key(v, node.loops[depth]) if n == "path" else _attr_key(v, None))
+        (n, _attr_key(v, node.loops[depth] if n == "path" else None, method_name))
         for n, v in node.attrs.items()
         if n not in ("symbols", "dtypes")  # they follow from the types, which are compared
     )
 
 
-def _attr_key(value: Any, mark: LoopMark | None) -> Any:
+def _attr_key(value: Any, mark: LoopMark | None, method_name: MethodName) -> Any:
     if mark is not None:
         return loop_path(value, mark)
     if isinstance(value, Function):
-        return (value.name, str(value.signature), value.uses_state)
+        return (method_name(value), str(value.signature), value.uses_state)
     if isinstance(value, Dim | DType):
         return str(value)
-    return tuple(_attr_key(v, None) for v in value) if isinstance(value, tuple) else (type(value), value)
+    return (
+        tuple(_attr_key(v, None, method_name) for v in value)
+        if isinstance(value, tuple)
+        else (type(value), value)
+    )
 
 
 class _Match:

@@ -12,16 +12,17 @@ from types import CodeType
 from nest.backends.source.dialect import Dialect
 from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Raw, literal
 from nest.backends.source.fold import Item, Loop, fold
-from nest.backends.source.names import Names, loop_variable, statement_of
+from nest.backends.source.names import RESERVED, Names, loop_variable, statement_of
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.location import Span, statements
-from nest.ir.program import Function, Node, Operand, Path, Value
+from nest.ir.program import BlockDef, Function, Node, Operand, Path, Value
 
-__all__ = ["MethodWriter", "dim_text"]
+__all__ = ["MethodWriter", "dim_text", "docstring"]
 
 _WIDTH = 100
+_DEEPEST = 24  # nested expressions; a longer chain of operators gets a variable
 _EFFECTS = frozenset({"update", "assign", "while_loop"})
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 
@@ -52,15 +53,20 @@ class MethodWriter:
         self.generics: dict[str, None] = {}
         self.symbols: dict[str, None] = {}
         self.helpers: dict[str, None] = {}
-        self.items, self.results = fold(function)
+        self.items, self.results = fold(function, method_name)
         live(self.items, self.results)
         self.uses = _uses(self.items, self.results)
         self.names = Names(function, self.items, self.results, self._symbol_names())
+        self._depths: dict[int, int] = {}
+        self._order: dict[int, int] = {}
+        self._effects: list[int] = []
+        self._number(self.items)
         self.loop: Loop | None = None
         self.loop_names: tuple[str, str] = ("", "")
 
     def _symbol_names(self) -> Iterable[str]:
-        return (*self.function.signature.generics, "Batch", "Capacity", *self.dialect.reserved)
+        symbols = (*self.function.signature.generics, "Batch", "Capacity")
+        return (*symbols, *map(self._symbol, symbols), *self.dialect.reserved)
 
     # -- expressions ---------------------------------------------------------------------------------------
 
@@ -104,7 +110,11 @@ class MethodWriter:
             self.generics[name] = None
             return f"self.{name}"
         self.symbols[name] = None
-        return name
+        return self._symbol(name)
+
+    def _symbol(self, name: str) -> str:
+        """The variable of a symbol: its own name, unless the file means something else by it."""
+        return f"{name}_size" if name in RESERVED | self.dialect.reserved else name
 
     def dtype(self, dtype: DType) -> Expr:
         """An element type; a generic one is the module's own."""
@@ -149,7 +159,7 @@ class MethodWriter:
         self._printed: dict[int, Node] = {}
         body = self._block(self.items, _WIDTH - 8)
         body += self._return(_WIDTH - 8)
-        arguments = [str(v.name) for v in self.function.arguments] + (
+        arguments = [self.names.of[id(v)] for v in self.function.arguments] + (
             ["state"] if self.function.uses_state else []
         )
         name = self._method(self.method_name(self.function))
@@ -159,7 +169,7 @@ class MethodWriter:
 
     def _doc(self) -> list[str]:
         signature = _wrapped_comment(self._signature_text())
-        return [*_docstring(self.function.doc), *signature] if self.function.doc else signature
+        return [*docstring(self.function.doc), *signature] if self.function.doc else signature
 
     def _signature_text(self) -> str:
         signature = self.function.signature
@@ -176,10 +186,11 @@ class MethodWriter:
             if not found:
                 continue
             wanted = [s for s in wanted if s not in axes]
-            lines += _unpack(str(value.name), found, value.type.rank)
+            found = [(axis, self._symbol(s)) for axis, s in found]
+            lines += _unpack(self.names.of[id(value)], found, value.type.rank)
         for symbol in list(wanted):
             if (source := self._state_axis(symbol)) is not None:
-                lines.append(f"{symbol} = {source}")
+                lines.append(f"{self._symbol(symbol)} = {source}")
                 wanted.remove(symbol)
         if wanted:
             raise DefinitionError(
@@ -189,11 +200,7 @@ class MethodWriter:
         return lines
 
     def _state_axis(self, symbol: str) -> str | None:
-        for name, state in self.function.block.states.items():
-            for axis, dim in enumerate(state.type.shape):
-                if dim.as_symbol() == symbol and self.function.uses_state:
-                    return f"state.{name}.shape[{axis}]"
-        return None
+        return _axis_of_state(self.function.block, symbol, "state") if self.function.uses_state else None
 
     def _block(self, items: list[Item], width: int) -> list[str]:
         lines: list[str] = []
@@ -229,10 +236,44 @@ class MethodWriter:
         uses = self.uses.get(id(node.outputs[0]), [])
         if len(uses) != 1:
             return False
+        if self._effect_between(node, uses[0]) or self._depth(node) > _DEEPEST:
+            return False
         here = statement_of(node.location)
         if uses[0] is None:
             return here is not None and node.location is not None and _is_return(node.location.code, here)
         return here == statement_of(uses[0].location) and node.loops == uses[0].loops
+
+    def _depth(self, node: Node) -> int:
+        """How deep the expression of a node is, with what is nested in it."""
+        known = self._depths.get(id(node))
+        if known is None:
+            inner = (
+                self._depths.get(id(x.node), 0)
+                for x in node.inputs
+                if isinstance(x, Value) and x.node is not None
+            )
+            nested = [d for d in inner if d <= _DEEPEST]
+            known = self._depths[id(node)] = 1 + max(nested, default=0)
+        return known
+
+    def _effect_between(self, node: Node, use: Node | None) -> bool:
+        """Whether a state is written after a node and before its use: nested, it would see what was written."""
+        start = self._order[id(node.outputs[0])]
+        stop = self._order.get(id(use), 1 << 30) if use is not None else 1 << 30
+        return any(start < at < stop for at in self._effects)
+
+    def _number(self, items: list[Item], count: int = 0) -> int:
+        """Number the nodes in the order in which they are printed, and note those that write."""
+        for item in items:
+            if isinstance(item, Loop):
+                count = self._number(item.body, count)
+                continue
+            count += 1
+            self._order[id(item)] = count
+            self._order.update((id(v), count) for v in item.outputs)
+            if item.op in _EFFECTS or (item.op == "call" and item.attrs["function"].writes):
+                self._effects.append(count)
+        return count
 
     def _while(self, node: Node) -> list[str]:
         cond, body = node.attrs["cond"], node.attrs["body"]
@@ -256,12 +297,8 @@ class MethodWriter:
         return Raw(f"lambda *carry: {method.flat()}(*carry, state)") if region.uses_state else method
 
     def _loop(self, loop: Loop, width: int) -> list[str]:
-        lines = []
-        for carry in loop.carries:
-            name, init = self.names.of[id(carry.inner)], self.expr(carry.init).flat()
-            if name != init:
-                lines.append(f"{name} = {init}")
-        element = loop_variable(loop)
+        lines = self._together([(self.names.of[id(c.inner)], self.expr(c.init).flat()) for c in loop.carries])
+        element = self.names.element(loop_variable(loop))
         stateful = any(_touches_state(item) for item in loop.body)
         array = self.member(loop.mark.path).flat()
         head = f"for {element} in {array}:"
@@ -271,12 +308,19 @@ class MethodWriter:
         outer = self.loop, self.loop_names
         self.loop, self.loop_names = loop, (element, f"{element}_state")
         body = self._block(loop.body, width - 4)
-        for carry in loop.carries:
-            name, result = self.names.of[id(carry.inner)], self.expr(carry.result).flat()
-            if name != result:
-                body.append(f"{name} = {result}")
+        body += self._together(
+            [(self.names.of[id(c.inner)], self.expr(c.result).flat()) for c in loop.carries]
+        )
         self.loop, self.loop_names = outer
         return [*lines, head, *("    " + line for line in body)]
+
+    @staticmethod
+    def _together(pairs: list[tuple[str, str]]) -> list[str]:
+        """Assignments that happen at once, since one may take what another replaces."""
+        changed = [(name, value) for name, value in pairs if name != value]
+        if not changed:
+            return []
+        return [f"{', '.join(n for n, _ in changed)} = {', '.join(v for _, v in changed)}"]
 
     def _return(self, width: int) -> list[str]:
         exprs = [self.expr(v) for v in self.results]
@@ -285,6 +329,22 @@ class MethodWriter:
         if len(flat) > 1 and _open(expr, flat[0]):
             return ["return (", *("    " + line for line in expr.lines(width - 4)), ")"]
         return [f"return {flat[0]}", *flat[1:]]
+
+
+def _axis_of_state(block: BlockDef, symbol: str, base: str) -> str | None:
+    """Where the states of a block, or of one below it, have a symbol of the session as an axis of its own."""
+    for name, state in block.states.items():
+        for axis, dim in enumerate(state.type.shape):
+            if dim.as_symbol() == symbol:
+                return f"{base}.{name}.shape[{axis}]"
+    for path, use in block.uses():
+        inner = base + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path)
+        if (
+            symbol in ("Batch", "Capacity")
+            and (found := _axis_of_state(use.block, symbol, inner)) is not None
+        ):
+            return found
+    return None
 
 
 _BASES = {"linear": "y", "attention": "attended", "update": "cache", "softmax": "weights", "call": "h"}
@@ -312,8 +372,10 @@ def _unpack(name: str, found: list[tuple[int, str]], rank: int) -> list[str]:
     return [f"{s} = {name}.shape[{a}]" for a, s in found]
 
 
-def _docstring(doc: str | None) -> list[str]:
-    lines = (doc or "").splitlines()
+def docstring(doc: str | None) -> list[str]:
+    """A docstring as source lines."""
+    escaped = (doc or "").replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    lines = (escaped[:-1] + '\\"' if escaped.endswith('"') else escaped).splitlines()
     if len(lines) == 1:
         return [f'"""{lines[0]}"""']
     return [f'"""{lines[0]}', *lines[1:], '"""']
@@ -373,6 +435,8 @@ def _drop(items: list[Item], uses: dict[int, list[Node | None]]) -> bool:
     for item in list(items):
         if isinstance(item, Loop):
             dropped |= _drop(item.body, uses)
+            if not item.body:
+                items.remove(item)
         elif item.op not in _EFFECTS and not any(uses.get(id(v)) for v in item.outputs):
             if item.op == "call" and item.attrs["function"].writes:
                 continue

@@ -9,9 +9,13 @@ from nest.backends.source.fold import Item, Loop
 from nest.ir.location import Location, Span, assigned_names, statements
 from nest.ir.program import Function, Node, Value
 
-__all__ = ["Names", "loop_variable", "statement_of"]
+__all__ = ["RESERVED", "Names", "loop_variable", "statement_of"]
 
-_RESERVED = frozenset({"self", "state", "torch", "nn", "F", "math", "jnp", "jax", "nnx", "SimpleNamespace"})
+# What generated source means something by, on any framework.
+RESERVED = frozenset(
+    {"self", "state", "torch", "nn", "F", "math", "jnp", "jax", "lax", "nnx", "SimpleNamespace", "Callable", "Tensor",
+     "Array", "zip", "range", "float", "list", "tuple", "super", "carry"}
+)  # fmt: skip
 
 
 def statement_of(location: Location | None) -> Span | None:
@@ -51,9 +55,13 @@ class Names:
     def __init__(
         self, function: Function, items: list[Item], results: list[Value], taken: Iterable[str]
     ) -> None:
-        self.of: dict[int, str] = {id(v): str(v.name) for v in function.arguments}
+        self._taken = set(taken) | RESERVED
+        self._loops: set[str] = set()
         self._fresh: set[int] = set()
-        self._taken = set(taken) | _RESERVED
+        self.of: dict[int, str] = {}
+        for value in function.arguments:
+            name = str(value.name)
+            self.of[id(value)] = self._unused(name) if name in self._taken else name
         self._authors(items)
         self._carries(items)
         while (victim := _clobbered(items, results, self.of, self._bound(function))) is not None:
@@ -61,7 +69,7 @@ class Names:
             self._fresh.add(victim)
 
     def _bound(self, function: Function) -> dict[str, int]:
-        return {str(v.name): id(v) for v in function.arguments}
+        return {self.of[id(v)]: id(v) for v in function.arguments}
 
     def _authors(self, items: list[Item]) -> None:
         """The author's names: of several nodes made at one expression the last is its value."""
@@ -94,8 +102,17 @@ class Names:
         """A name for a value that has none."""
         return self.of.setdefault(id(value), self._unused(base))
 
-    def _unused(self, base: str) -> str:
+    def element(self, base: str) -> str:
+        """A name for the element of a loop; loops may share one, values and loops may not."""
         known = set(self.of.values()) | self._taken
+        name, number = base, 2
+        while name in known or f"{name}_state" in known:
+            name, number = f"{base}_{number}", number + 1
+        self._loops |= {name, f"{name}_state"}
+        return name
+
+    def _unused(self, base: str) -> str:
+        known = set(self.of.values()) | self._taken | self._loops
         if base not in known:
             return base
         number = 2
@@ -150,6 +167,10 @@ def _clobbered(
             for carry in loop.carries:
                 if (victim := use(carry.result)) is not None:
                     return victim
+            for carry in loop.carries:
+                if names[id(carry.inner)] != names[id(carry.result)]:
+                    # What the iteration leaves is assigned to the variable when it ends.
+                    binding[names[id(carry.inner)]] = id(carry.inner)
         return None
 
     victim = walk(items)

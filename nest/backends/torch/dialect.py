@@ -10,7 +10,7 @@ from nest.backends.source.methods import MethodWriter
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
-from nest.ir.program import BlockUse, Node, Value
+from nest.ir.program import BlockDef, BlockUse, Node, Value
 
 __all__ = ["RULES", "TorchDialect"]
 
@@ -36,6 +36,21 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
 
 class TorchDialect(Dialect):
     """See `nest.backends.source.dialect`. The plan `fast` may choose other kernels for an op."""
+
+    # The helpers of `helpers.py`, which this module must not import: it does without torch.
+    reserved = frozenset(
+        {
+            "update_cache",
+            "causal_mask",
+            "attention",
+            "attend",
+            "rms_norm",
+            "rope",
+            "top_k",
+            "expert_linear",
+            "repeat",
+        }
+    )
 
     def __init__(self, plan: str = "exact") -> None:
         self.plan = plan
@@ -171,7 +186,14 @@ def _broadcast_to(w: MethodWriter, n: Node) -> Expr:
 
 
 def _made(w: MethodWriter, n: Node) -> dict[str, Expr]:
-    return {"dtype": w.dtype(n.outputs[0].type.dtype), "device": Attr(w.like(), "device")}
+    made: dict[str, Expr] = {"dtype": w.dtype(n.outputs[0].type.dtype)}
+    if w.function.arguments or _has_params(w.function.block):
+        made["device"] = Attr(w.like(), "device")
+    return made
+
+
+def _has_params(block: BlockDef) -> bool:
+    return bool(block.params) or any(_has_params(use.block) for _, use in block.uses())
 
 
 @rule("iota")
@@ -205,7 +227,7 @@ def _take(w: MethodWriter, n: Node) -> Expr:
     if n.attrs["axis"] == 0 and x.type.rank == 2 and _is_float(n):  # type: ignore[union-attr]
         return torch_function("F.embedding", w.expr(indices), w.expr(x))
     known = indices.node if isinstance(indices, Value) else None
-    if known is not None and known.op == "constant":
+    if known is not None and known.op == "constant" and indices.type.rank == 1:  # type: ignore[union-attr]
         index = repr(_listed(known.attrs["values"]))
     else:
         index = _long(w, n, 1).flat()

@@ -17,6 +17,7 @@ from torch import nn
 from nest.backends.calls import EntryCall
 from nest.backends.generated import load_generated
 from nest.backends.session import BaseSession, call_default, session_symbols, touched_states
+from nest.backends.source.names import RESERVED
 from nest.backends.torch.arrays import DTYPES, TorchArrays
 from nest.backends.torch.graphs import GraphRunner
 from nest.backends.torch.source import torch_module
@@ -166,8 +167,14 @@ class TorchSession(BaseSession):
         self._intact(used)
         with self._writing(name, written), torch.no_grad(), exact_math(self.model.device):
             if self.graphs is None or _loops(call.function):
-                return method(*native, self.state)
+                results = method(*native, self.state)
+                return self._own(results) if call.function.views else results
             return self.graphs.entry(name, method, native)
+
+    @staticmethod
+    def _own(results: Any) -> Any:
+        """Results that are views of states, copied: the next call writes the states in place."""
+        return results.clone() if isinstance(results, torch.Tensor) else tuple(r.clone() for r in results)
 
     def numpy(self, value: torch.Tensor) -> np.ndarray[Any, Any]:
         return self.arrays.numpy(value)
@@ -277,13 +284,19 @@ def skeleton(program: Program, *, plan: str = "exact", **info: Any) -> TorchMode
 
 
 def _refuse_clashes(program: Program) -> None:
-    """Members of the definition's root must not hide what every loaded model has."""
-    own = {n for n in vars(TorchModel) if not n.startswith("_")} - {"forward"}
-    members = {*program.root.params, *program.root.children, *program.entries}
-    if clash := sorted(own & members):
-        raise DefinitionError(
-            f"The root block of {program.name} has '{clash[0]}', which every model on torch has: name it otherwise."
-        )
+    """Names of a definition must not hide what every module on torch has, or what generated source means by them."""
+    modules = {n for n in dir(nn.Module) if n != "forward"}
+    for block in program.root.distinct():
+        own = modules | ({n for n in vars(TorchModel) if n != "forward"} if block is program.root else set())
+        members = {*block.params, *block.children, *block.functions}
+        standard = block.module.startswith("nest.layers.standard")
+        clash = sorted((own & members) | ({"forward"} & {*block.params, *block.children}))
+        clash += sorted(RESERVED & block.generics.keys())
+        if clash and not standard:
+            raise DefinitionError(
+                f"{block.name} names something '{clash[0]}', which on torch means something else already: name it "
+                f"otherwise."
+            )
 
 
 def _details(info: ModelInfo) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from nest.backends.source.classes import ClassText, Source, collect
 from nest.backends.source.dialect import DimSpeller
 from nest.backends.source.expr import Call, Expr, Listing, Name, Raw
-from nest.backends.source.methods import MethodWriter, dim_text
+from nest.backends.source.methods import MethodWriter, dim_text, docstring
 from nest.backends.torch.dialect import TorchDialect
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
@@ -98,7 +98,7 @@ def _write(block: BlockDef, name: str, methods: list[MethodWriter], known: dict[
     takes = [g for g in block.generics if g in stored or g in used]
     lines = [f"class {name}(nn.Module):"]
     if block.doc:
-        lines += ["    " + line if line else "" for line in _docstring(block.doc)] + [""]
+        lines += ["    " + line if line else "" for line in docstring(block.doc)] + [""]
     arguments = "".join(f", {g}: {_annotation(block, g)}" for g in takes)
     lines += ["    " + line for line in _head(f"def __init__(self{arguments}) -> None:")]
     lines.append("        super().__init__()")
@@ -122,11 +122,6 @@ def _head(flat: str) -> list[str]:
 
 def _annotation(block: BlockDef, generic: str) -> str:
     return "int" if isinstance(block.generics[generic], Dim) else "torch.dtype"
-
-
-def _docstring(doc: str) -> list[str]:
-    lines = doc.splitlines()
-    return [f'"""{lines[0]}"""'] if len(lines) == 1 else [f'"""{lines[0]}', *lines[1:], '"""']
 
 
 def _constructor(block: BlockDef, known: dict[int, ClassText]) -> tuple[list[str], dict[str, None]]:
@@ -207,7 +202,13 @@ def _new_state(block: BlockDef) -> tuple[list[str], dict[str, None]]:
         kwargs[name] = Call(Name("torch.zeros"), sizes, {"dtype": dtype, "device": Raw("device")})
     for name, use in block.children.items():
         call = "new_state(Batch, Capacity, dtype, device)"
-        if isinstance(use, ArrayUse) and any(item.block.has_state for item in use.items):
+        if isinstance(use, ArrayUse) and len({item.block.has_state for item in use.items}) == 2:
+            states = [
+                f"self.{name}[{i}].{call}" if item.block.has_state else "None"
+                for i, item in enumerate(use.items)
+            ]
+            kwargs[name] = Listing([Raw(text) for text in states])
+        elif isinstance(use, ArrayUse) and any(item.block.has_state for item in use.items):
             element = "block"
             kwargs[name] = Raw(f"[{element}.{call} for {element} in self.{name}]")
         elif isinstance(use, BlockUse) and use.block.has_state:

@@ -16,10 +16,15 @@ from nest.layers.tensor import Scalar, Tensor, as_tensor
 __all__ = ["axis_of", "broadcast", "emit", "need_kind", "need_rank", "need_same", "operand", "tensor"]
 
 
+_VIEWS = frozenset({"reshape", "permute", "slice", "broadcast_to"})
+
+
 def emit(op: str, inputs: Sequence[Tensor | Scalar | None], type_: TensorType, **attrs: Any) -> Tensor:
     """Append a node of one result."""
     (value,) = current().emit(op, tuple(operand(x) for x in inputs), attrs, type_)
-    return Tensor(value)
+    # What only looks at a state through another shape is a view of it too.
+    source = inputs[0] if op in _VIEWS and inputs else None
+    return Tensor(value, source._state if isinstance(source, Tensor) else None)
 
 
 def operand(x: Tensor | Scalar | None) -> Operand | None:

@@ -63,7 +63,9 @@ def _numeric(op: str, x: Tensor) -> Tensor:
 
 
 def _number(op: str, x: Operand, like: Tensor) -> None:
-    """Refuse a fraction beside integers, which would be cut off silently."""
+    """Refuse a fraction beside integers, which would be cut off silently, and an integer that does not fit."""
+    if like.dtype.value == "i32" and isinstance(x, int) and not -(2**31) <= x < 2**31:
+        raise fail(f"{op} of {like.dtype} and {x}, which does not fit.", ("x", like.type))
     if isinstance(x, float) and like.dtype.kind != "float":
         raise fail(
             f"{op} of {like.dtype} and the fraction {x}.", ("x", like.type), hint="cast the tensor first."
@@ -81,6 +83,8 @@ def _pair(op: str, a: Operand, b: Operand, result: DType | None = None) -> Tenso
         if not isinstance(x, Tensor):
             _number(op, x, given[0])
     dtype = need_dtype(op, a=given[0], b=given[-1])
+    if dtype.kind == "bool" and not op.startswith("logical") and op != "equal":
+        raise fail(f"{op} takes numbers, and got bool.", ("x", given[0].type), hint="cast(x, 'i32') counts.")
     return emit(op, [a, b], TensorType(broadcast(op, *given), result or dtype))
 
 

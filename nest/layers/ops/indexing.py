@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from nest.ir.types import TensorType
+from nest.layers._trace import fail
 from nest.layers.ops._emit import axis_of, emit, need_dtype, need_kind, need_rank, need_same, tensor
 from nest.layers.tensor import Tensor
 
 __all__ = ["scatter_set", "take", "take_along"]
+
+
+def _check_constant(indices: Tensor, x: Tensor, axis: int) -> None:
+    """Indices that stand in the definition are checked with it."""
+    node, size = indices._value.node, x.shape[axis].value
+    if node is None or node.op != "constant" or size is None:
+        return
+    for index in _flat(node.attrs["values"]):
+        if not 0 <= index < size:
+            raise fail(
+                f"take: the index {index} is not in axis {axis}, which is {x.shape[axis]} = {size}.",
+                ("x", x.type),
+            )
+
+
+def _flat(values: object) -> list[int]:
+    return [i for v in values for i in _flat(v)] if isinstance(values, tuple) else [int(values)]  # type: ignore[call-overload]
 
 
 def take(x: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
@@ -14,6 +32,7 @@ def take(x: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
     x, indices = tensor(x, "take"), tensor(indices, "take", "indices")
     need_kind(indices, "int", "take", "indices")
     axis = axis_of(x, axis, "take")
+    _check_constant(indices, x, axis)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     return emit("take", [x, indices], TensorType(shape, x.dtype), axis=axis)
 

@@ -80,6 +80,8 @@ def argmax(x: Tensor, axis: int = -1) -> Tensor:
     """The index of the first largest element along an axis, as Int32."""
     x = tensor(x, "argmax")
     axis = axis_of(x, axis, "argmax")
+    if x.dtype.kind == "bool":
+        raise fail("argmax takes numbers, and got bool.", ("x", x.type), hint="cast(x, 'i32') counts.")
     return emit("argmax", [x], TensorType([d for a, d in enumerate(x.shape) if a != axis], i32), axis=axis)
 
 

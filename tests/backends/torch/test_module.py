@@ -183,7 +183,7 @@ class Clash(Mlp):
 
 def test_a_member_that_would_hide_the_model_s_own() -> None:
     with pytest.raises(
-        DefinitionError, match="The root block of Clash has 'program', which every model on torch has"
+        DefinitionError, match="Clash names something 'program', which on torch means something else"
     ):
         nest.load(Clash, backend="torch", weights=None, D=4)
 

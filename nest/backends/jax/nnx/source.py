@@ -14,7 +14,7 @@ from nest.backends.jax.nnx.helpers import HELPERS
 from nest.backends.jax.nnx.layers import LAYERS
 from nest.backends.source.classes import ClassText, collect
 from nest.backends.source.expr import Call, Expr, Listing, Name, Raw
-from nest.backends.source.methods import MethodWriter, dim_text
+from nest.backends.source.methods import MethodWriter, dim_text, docstring
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.program import ArrayUse, BlockDef, BlockUse, Program
@@ -108,7 +108,7 @@ def _write(block: BlockDef, name: str, methods: list[MethodWriter], known: dict[
     takes = [g for g in block.generics if g in stored or g in used]
     lines = [f"class {name}(nnx.Module):"]
     if block.doc:
-        lines += ["    " + line if line else "" for line in _docstring(block.doc)] + [""]
+        lines += ["    " + line if line else "" for line in docstring(block.doc)] + [""]
     head = _head(block, takes)
     head += [f"    self.{g} = {g}" for g in takes if g in stored]
     head += ["    " + line for line in init] or (["    pass"] if not takes else [])
@@ -135,11 +135,6 @@ def _head(block: BlockDef, takes: list[str]) -> list[str]:
         *(f"    {a}," for a in ["self", *arguments, "*", "rngs: nnx.Rngs"]),
         ") -> None:",
     ]
-
-
-def _docstring(doc: str) -> list[str]:
-    lines = doc.splitlines()
-    return [f'"""{lines[0]}"""'] if len(lines) == 1 else [f'"""{lines[0]}', *lines[1:], '"""']
 
 
 class _Speller:
