@@ -156,7 +156,12 @@ class _Frame:
         return carry
 
 
-_FLOATS: dict[str, type[np.generic]] = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32}
+_FLOATS: dict[str, type[np.generic]] = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": np.float32,
+}
 _OTHERS: dict[str, type[np.generic]] = {
     "i64": np.int64,
     "i32": np.int32,

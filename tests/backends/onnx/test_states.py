@@ -229,9 +229,7 @@ def test_a_failed_write_ends_the_session(pair: Callable[..., Any]) -> None:
         CallError, match=r"^Table.write failed in ONNX Runtime: .*idx=9 must be within .*\]\.$"
     ):
         session.write(np.ones((1, 3)), [3])
-    with pytest.raises(
-        CallError, match=r"are lost: .write. failed while it wrote them .*new_session"
-    ):
+    with pytest.raises(CallError, match=r"are lost: .write. failed while it wrote them .*new_session"):
         session.rows([0])
     assert other.write(np.ones((1, 3)), [0]).shape == (1, 3)
 
