@@ -52,7 +52,7 @@ $(VENV)/.python:
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.python $(PACKAGE)
-	$(PIP) --editable ".[torch,audio]"
+	$(PIP) --editable ".[onnx,audio]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.python $(PACKAGE)
