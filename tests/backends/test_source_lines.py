@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Unary, literal
-from nest.backends.source.methods import _assign
+from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Unary, laid_out, literal
 
 NAMES = st.sampled_from(["x", "weights", "attended", "self.decoder_positions"]).map(Name)
 
@@ -35,7 +34,7 @@ def grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     st.sampled_from([20, 60, 100]),
 )
 def test_lines_are_one_statement(expr: Expr, width: int) -> None:
-    (statement,) = ast.parse("\n".join(_assign("h", expr, width))).body
+    (statement,) = ast.parse("\n".join(laid_out("h = ", expr, width))).body
     assert isinstance(statement, ast.Assign)
     assert ast.dump(statement.value) == ast.dump(ast.parse(expr.flat(), mode="eval").body)
 
@@ -44,6 +43,6 @@ def test_lines_are_one_statement(expr: Expr, width: int) -> None:
 def test_a_broken_call_at_the_left_is_bracketed(op: str) -> None:
     """The first line ends with an open bracket, which closes before the operator."""
     long = Call(Name("torch.take_along_dim"), [Name("a" * 30), Name("b" * 30)])
-    lines = _assign("h", Binary(op, long, literal(1)), 40)
+    lines = laid_out("h = ", Binary(op, long, literal(1)), 40)
     assert lines[0] == "h = ("
     assert len(ast.parse("\n".join(lines)).body) == 1

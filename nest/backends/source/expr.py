@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from typing import Any, cast
 
-__all__ = ["Attr", "Binary", "Call", "Expr", "Index", "Listing", "Name", "Raw", "Unary", "literal"]
+__all__ = [
+    "Attr",
+    "Binary",
+    "Call",
+    "Expr",
+    "Index",
+    "Listing",
+    "Name",
+    "Raw",
+    "Repeated",
+    "Several",
+    "Unary",
+    "laid_out",
+    "literal",
+    "renamed",
+]
 
 _ATOM = 100
-_NOT_FINITE = re.compile(r"(-?inf|nan)\b")
 _PRECEDENCE = {
     "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4,
     "|": 5, "^": 6, "&": 7, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "@": 10,
@@ -29,8 +45,8 @@ class Expr:
         """On one line."""
         raise NotImplementedError
 
-    def lines(self, width: int) -> list[str]:
-        """On as many lines as it takes to fit; the first line may follow other text."""
+    def lines(self, width: int, used: int = 0) -> list[str]:
+        """On as many lines as it takes to fit; the first one follows `used` columns of other text."""
         return [self.flat()]
 
     def inside(self, precedence: int) -> str:
@@ -64,12 +80,18 @@ class Name(Raw):
 
 
 def literal(value: object) -> Raw:
-    """A Python literal; nested tuples of numbers too."""
+    """A Python literal; nested tuples and lists too."""
+    return Raw(_literal(value))
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, float) and not math.isfinite(value):
-        return Raw(f'float("{value}")')
-    return Raw(
-        _NOT_FINITE.sub(r'float("\1")', repr(value)) if isinstance(value, list | tuple) else repr(value)
-    )
+        return f'float("{value}")'
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
+    return f"[{', '.join(map(_literal, value))}]" if isinstance(value, list) else repr(value)
 
 
 @dataclass
@@ -105,24 +127,26 @@ class Binary(Expr):
     def __post_init__(self) -> None:
         self.precedence = _PRECEDENCE[self.op]
 
-    def flat(self) -> str:
-        # Comparisons chain in Python, so both sides of one are kept apart.
-        own = self.precedence
-        left = own + 1 if own == 4 or self.op == "**" else own
-        return f"{self.left.inside(left)} {self.op} {self.right.inside(own + 1)}"
+    @property
+    def _left(self) -> int:
+        """How tightly the left side must bind: comparisons chain in Python, powers associate to the right."""
+        return self.precedence + (self.precedence == 4 or self.op == "**")
 
-    def lines(self, width: int) -> list[str]:
-        if len(self.flat()) <= width or self.precedence == 4:
+    def flat(self) -> str:
+        return f"{self.left.inside(self._left)} {self.op} {self.right.inside(self.precedence + 1)}"
+
+    def lines(self, width: int, used: int = 0) -> list[str]:
+        if used + len(self.flat()) <= width or self.precedence == 4:
             return [self.flat()]
-        return [*self._side(self.left, self.precedence, width), *self._continued(width)]
+        return [*self._side(self.left, self._left, width, used), *self._continued(width)]
 
     def _continued(self, width: int) -> list[str]:
-        first, *rest = self._side(self.right, self.precedence + 1, width - len(self.op) - 1)
+        first, *rest = self._side(self.right, self.precedence + 1, width, len(self.op) + 1)
         return [f"{self.op} {first}", *rest]
 
     @staticmethod
-    def _side(side: Expr, precedence: int, width: int) -> list[str]:
-        return side.lines(width) if side.precedence >= precedence else [side.inside(precedence)]
+    def _side(side: Expr, precedence: int, width: int, used: int) -> list[str]:
+        return side.lines(width, used) if side.precedence >= precedence else [side.inside(precedence)]
 
 
 @dataclass
@@ -140,20 +164,32 @@ class Unary(Expr):
 
 
 def _bracketed(
-    opening: str, items: Sequence[Expr], names: Sequence[str], closing: str, width: int
+    opening: str,
+    items: Sequence[Expr],
+    names: Sequence[str],
+    closing: str,
+    width: int,
+    used: int,
+    *,
+    row: bool,
 ) -> list[str]:
-    """Items between brackets, one a line where they do not fit."""
-    flat = opening + ", ".join(n + i.flat() for n, i in zip(names, items, strict=True)) + closing
-    if len(flat) <= width or not items:
-        return [flat]
+    """Items between brackets: on the same line, else with `row` all on the next one, else one a line."""
+    inner = ", ".join(n + i.flat() for n, i in zip(names, items, strict=True))
+    trailing = "," if closing == ")" and not row and len(items) == 1 else ""
+    if used + len(opening) + len(inner) + len(trailing) + len(closing) <= width or not items:
+        return [f"{opening}{inner}{trailing}{closing}"]
+    if row and len(inner) <= width - 4:
+        return [opening, "    " + inner, closing]
     lines = [opening]
+    if len(items) == 1 and isinstance(items[0], Repeated):
+        return [opening, *("    " + line for line in items[0].lines(width - 4)), closing]
     for name, item in zip(names, items, strict=True):
-        inner = item.lines(width - 4 - len(name) - 1)
-        if isinstance(item, Binary) and len(inner) > 1:
-            inner = ["(", *("    " + line for line in inner), ")"]
-        inner = [name + inner[0], *inner[1:]]
-        inner[-1] += ","
-        lines += ["    " + line for line in inner]
+        within = item.lines(width - 5, len(name))
+        if isinstance(item, Binary) and len(within) > 1:
+            within = ["(", *("    " + line for line in item.lines(width - 8)), ")"]
+        within = [name + within[0], *within[1:]]
+        within[-1] += ","
+        lines += ["    " + line for line in within]
     return [*lines, closing]
 
 
@@ -176,21 +212,20 @@ class Call(Expr):
         inner = ", ".join(n + i.flat() for n, i in zip(names, items, strict=True))
         return f"{self.function.inside(_ATOM)}({inner})"
 
-    def lines(self, width: int) -> list[str]:
+    def lines(self, width: int, used: int = 0) -> list[str]:
         head = self.function.inside(_ATOM)
+        items, names = self._parts()
         if (
-            len(head) > width // 2
-            and isinstance(self.function, Attr)
+            isinstance(self.function, Attr)
             and isinstance(self.function.base, Call)
+            and len(head) > width // 2
         ):
             # A long chain of methods breaks inside its first call, as a formatter would have it.
-            first = self.function.base.lines(width)
+            first = self.function.base.lines(width, used)
             if len(first) > 1:
-                items, names = self._parts()
                 opening = f"{first[-1]}.{self.function.name}("
-                return [*first[:-1], *_bracketed(opening, items, names, ")", width)]
-        items, names = self._parts()
-        return _bracketed(f"{head}(", items, names, ")", width)
+                return [*first[:-1], *_bracketed(opening, items, names, ")", width, 0, row=True)]
+        return _bracketed(f"{head}(", items, names, ")", width, used, row=True)
 
 
 @dataclass
@@ -204,5 +239,74 @@ class Listing(Expr):
         trailing = "," if self.brackets == "()" and len(self.items) == 1 else ""
         return self.brackets[0] + ", ".join(i.flat() for i in self.items) + trailing + self.brackets[1]
 
-    def lines(self, width: int) -> list[str]:
-        return _bracketed(self.brackets[0], self.items, [""] * len(self.items), self.brackets[1], width)
+    def lines(self, width: int, used: int = 0) -> list[str]:
+        opening, closing = self.brackets[0], self.brackets[1]
+        return _bracketed(opening, self.items, [""] * len(self.items), closing, width, used, row=False)
+
+
+class Several(Listing):
+    """`a, b`, as a statement has it; in parentheses where it takes several lines."""
+
+    def __init__(self, items: Sequence[Expr]) -> None:
+        super().__init__(items, "()")
+
+    def flat(self) -> str:
+        return super().flat()[1:-1]
+
+    def lines(self, width: int, used: int = 0) -> list[str]:
+        return [self.flat()] if used + len(self.flat()) <= width else super().lines(width, used)
+
+
+@dataclass
+class Repeated(Expr):
+    """`item for _ in range(count)`, as a call's only argument or in brackets."""
+
+    item: Expr
+    count: str
+
+    def __post_init__(self) -> None:
+        self.precedence = 0
+
+    def flat(self) -> str:
+        return f"{self.item.flat()} for _ in range({self.count})"
+
+    def lines(self, width: int, used: int = 0) -> list[str]:
+        if used + len(self.flat()) <= width:
+            return [self.flat()]
+        return [*self.item.lines(width, used), f"for _ in range({self.count})"]
+
+
+def laid_out(start: str, expr: Expr, width: int) -> list[str]:
+    """A statement that begins with `start` and ends with an expression: `laid_out("x = ", ...)`."""
+    first, *rest = expr.lines(width, len(start))
+    if rest and _open(expr, first):
+        return [f"{start}(", *("    " + line for line in expr.lines(width - 4)), ")"]
+    return [start + first, *rest]
+
+
+def _open(expr: Expr, first: str) -> bool:
+    """Whether lines of an expression would be read as statements of their own: no bracket holds all of them."""
+    return isinstance(expr, Binary) or first[-1] not in "(["
+
+
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+
+
+def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """The expression with variables called otherwise."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, str):
+            return _WORD.sub(lambda m: names.get(m.group(), m.group()), value)
+        if isinstance(value, dict):
+            return {key: change(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [change(item) for item in value]
+        return renamed(value, names) if isinstance(value, Expr) else value
+
+    if isinstance(expr, Raw):
+        return type(expr)(change(expr.text))
+    node: Any = expr
+    kept = ("op", "name", "brackets")
+    changed = {f.name: change(getattr(node, f.name)) for f in fields(node) if f.name not in kept}
+    return cast(Expr, replace(node, **changed))

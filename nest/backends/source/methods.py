@@ -5,25 +5,39 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import islice
 from types import CodeType
 
+from nest.backends.source.comments import MethodComments, method_comments
 from nest.backends.source.dialect import Dialect
-from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Raw, literal
+from nest.backends.source.expr import (
+    Attr,
+    Call,
+    Expr,
+    Index,
+    Listing,
+    Name,
+    Raw,
+    Several,
+    laid_out,
+    literal,
+)
 from nest.backends.source.fold import Item, Loop, fold
-from nest.backends.source.names import RESERVED, Names, loop_variable, statement_of
+from nest.backends.source.layout import WIDTH, docstring, head
+from nest.backends.source.names import RESERVED, Names, loop_line, loop_variable, statement_of
+from nest.backends.source.shapes import shape_note
+from nest.backends.source.uses import EFFECTS, drop_unused, touches_state, uses_of
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.location import Span, statements
 from nest.ir.program import BlockDef, Function, Node, Operand, Path, Value
 
-__all__ = ["MethodWriter", "dim_text", "docstring"]
+__all__ = ["MethodWriter", "dim_text"]
 
-_WIDTH = 100
 _DEEPEST = 24  # nested expressions; a longer chain of operators gets a variable
-_EFFECTS = frozenset({"update", "assign", "while_loop"})
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -54,8 +68,8 @@ class MethodWriter:
         self.symbols: dict[str, None] = {}
         self.helpers: dict[str, None] = {}
         self.items, self.results = fold(function, method_name)
-        live(self.items, self.results)
-        self.uses = _uses(self.items, self.results)
+        drop_unused(self.items, self.results)
+        self.uses = uses_of(self.items, self.results)
         self.names = Names(function, self.items, self.results, self._symbol_names())
         self._depths: dict[int, int] = {}
         self._order: dict[int, int] = {}
@@ -157,15 +171,15 @@ class MethodWriter:
     def lines(self) -> list[str]:
         """The method, unindented."""
         self._printed: dict[int, Node] = {}
-        body = self._block(self.items, _WIDTH - 8)
-        body += self._return(_WIDTH - 8)
-        arguments = [self.names.of[id(v)] for v in self.function.arguments] + (
-            ["state"] if self.function.uses_state else []
-        )
-        name = self._method(self.method_name(self.function))
-        head = f"def {name}({', '.join(['self', *arguments])}):"
+        self._comments: dict[CodeType, MethodComments] = {}
+        body = self._block(self.items, WIDTH - 8)
+        body += self._return(WIDTH - 8)
+        arguments = [self.names.of[id(v)] for v in self.function.arguments]
+        arguments += ["state"] if self.function.uses_state else []
+        opening = head(self._method(self.method_name(self.function)), ["self", *arguments])
         lines = [*self._doc(), *self._shapes(), *body]
-        return [head, *("    " + line if line else line for line in lines)]
+        above = method_comments(self.function.code)
+        return [*above, *opening, *("    " + line if line else line for line in lines)]
 
     def _doc(self) -> list[str]:
         signature = _wrapped_comment(self._signature_text())
@@ -213,23 +227,74 @@ class MethodWriter:
             self._printed[id(value)] = node
         if self._nests(node):
             return []
+        comments = self._comments_of([node])
         if node.op == "while_loop":
-            return self._while(node)
-        expr = self._node_expr(node)
+            return [*comments, *self._while(node)]
         used = [v for v in node.outputs if self.uses.get(id(v))]
-        if not used:
-            return expr.lines(width)
-        names = [self._named(v, node) for v in node.outputs]
-        return _assign(", ".join(names), expr, width)
+        target = ", ".join(self._named(v, node) for v in node.outputs) + " = " if used else ""
+        return [*comments, *self._sentence(target, lambda: self._node_expr(node), [node], width)]
+
+    def _sentence(self, start: str, make: Callable[[], Expr], nodes: Sequence[Node], width: int) -> list[str]:
+        """A statement with a comment of the shapes that it makes. What is too long inside it is named before it."""
+        lines: list[str] = []
+        while (excess := len(start) + len(make().flat()) - width) > 0:
+            apart = self._apart(nodes, excess, width)
+            if apart is None:
+                break
+            name = self.names.temporary(apart.outputs[0], _base(apart))
+            lines += self._sentence(f"{name} = ", partial(self._node_expr, apart), [apart], width)
+        laid = laid_out(start, make(), width)
+        note = shape_note(nodes, self._inside, self.function.signature)
+        if note and len(laid) == 1 and len(laid[0]) + len(note) + 2 <= width:
+            return [*lines, f"{laid[0]}  {note}"]
+        return [*lines, *([note] if note else []), *laid]
+
+    def _apart(self, nodes: Iterable[Node], excess: int, width: int) -> Node | None:
+        """The nested node that is best printed as a statement of its own, to save so many columns."""
+        found: list[tuple[tuple[bool, bool, int], Node]] = []
+        for node in (n for top in nodes for n in self._inside(top)):
+            size, name = len(self._node_expr(node).flat()), len(_base(node))
+            if size - name > _LEAST_SAVED:
+                enough = size - name >= excess and size + name + 3 <= width
+                found.append(((enough, node.op in _BASES, size), node))
+        return max(found, key=lambda pair: pair[0])[1] if found else None
+
+    def _inside(self, node: Node) -> Iterator[Node]:
+        """The nodes that are printed inside the expression of one, outer ones first."""
+        for x in node.inputs:
+            if isinstance(x, Value):
+                yield from self._nested(x)
+
+    def _nested(self, x: Value) -> Iterator[Node]:
+        if x.node is not None and x.node.op != "param" and id(x) not in self.names.of:
+            inner = self._printed[id(x)]
+            yield inner
+            yield from self._inside(inner)
+
+    def _comments_of(self, nodes: Iterable[Node]) -> list[str]:
+        """The definition's comments up to the statement of these nodes."""
+        lines: list[str] = []
+        for top in nodes:
+            for node in (top, *self._inside(top)):
+                span = statement_of(node.location)
+                if node.location is not None and span is not None:
+                    lines += self._comments_until(node.location.code, span.end_line)
+        return lines
+
+    def _comments_until(self, code: CodeType, line: int) -> list[str]:
+        if code.co_filename != self.function.code.co_filename:
+            return []
+        known = self._comments.setdefault(code, MethodComments(code))
+        return known.until(line)
 
     def _named(self, value: Value, node: Node) -> str:
         if id(value) in self.names.of:
             return self.names.of[id(value)]
-        return self.names.temporary(value, _BASES.get(node.op, "h"))
+        return self.names.temporary(value, _base(node))
 
     def _nests(self, node: Node) -> bool:
         """Whether a node is printed inside the one expression that uses it."""
-        if node.op in _EFFECTS or len(node.outputs) != 1 or id(node.outputs[0]) in self.names.of:
+        if node.op in EFFECTS or len(node.outputs) != 1 or id(node.outputs[0]) in self.names.of:
             return False
         if node.op == "call" and node.attrs["function"].writes:
             return False
@@ -271,7 +336,7 @@ class MethodWriter:
             count += 1
             self._order[id(item)] = count
             self._order.update((id(v), count) for v in item.outputs)
-            if item.op in _EFFECTS or (item.op == "call" and item.attrs["function"].writes):
+            if item.op in EFFECTS or (item.op == "call" and item.attrs["function"].writes):
                 self._effects.append(count)
         return count
 
@@ -289,7 +354,8 @@ class MethodWriter:
         steps = [self._region(cond), self._region(body), carry, literal(node.attrs["max_trips"])]
         if body.uses_state:
             steps.append(Name("state"))
-        return _assign(target if len(names) > 1 else f"{target},", self.helper("repeat", *steps), _WIDTH - 8)
+        start = f"{target} = " if len(names) > 1 else f"{target}, = "
+        return laid_out(start, self.helper("repeat", *steps), WIDTH - 8)
 
     def _region(self, region: Function) -> Expr:
         """The condition or body of a loop as a function of the carry alone."""
@@ -297,14 +363,17 @@ class MethodWriter:
         return Raw(f"lambda *carry: {method.flat()}(*carry, state)") if region.uses_state else method
 
     def _loop(self, loop: Loop, width: int) -> list[str]:
-        lines = self._together([(self.names.of[id(c.inner)], self.expr(c.init).flat()) for c in loop.carries])
+        lines = self._comments_until(self.function.code, loop_line(loop))
+        lines += self._together(
+            [(self.names.of[id(c.inner)], self.expr(c.init).flat()) for c in loop.carries]
+        )
         element = self.names.element(loop_variable(loop))
-        stateful = any(_touches_state(item) for item in loop.body)
+        stateful = any(touches_state(item) for item in loop.body)
         array = self.member(loop.mark.path).flat()
-        head = f"for {element} in {array}:"
+        opening = f"for {element} in {array}:"
         if stateful:
             states = self.state(loop.mark.path).flat()
-            head = f"for {element}, {element}_state in zip({array}, {states}, strict=True):"
+            opening = f"for {element}, {element}_state in zip({array}, {states}, strict=True):"
         outer = self.loop, self.loop_names
         self.loop, self.loop_names = loop, (element, f"{element}_state")
         body = self._block(loop.body, width - 4)
@@ -312,7 +381,7 @@ class MethodWriter:
             [(self.names.of[id(c.inner)], self.expr(c.result).flat()) for c in loop.carries]
         )
         self.loop, self.loop_names = outer
-        return [*lines, head, *("    " + line for line in body)]
+        return [*lines, opening, *("    " + line for line in body)]
 
     @staticmethod
     def _together(pairs: list[tuple[str, str]]) -> list[str]:
@@ -323,12 +392,20 @@ class MethodWriter:
         return [f"{', '.join(n for n, _ in changed)} = {', '.join(v for _, v in changed)}"]
 
     def _return(self, width: int) -> list[str]:
-        exprs = [self.expr(v) for v in self.results]
-        expr = exprs[0] if self.function.signature.single else Listing(exprs, "()")
-        flat = expr.lines(width - len("return "))
-        if len(flat) > 1 and _open(expr, flat[0]):
-            return ["return (", *("    " + line for line in expr.lines(width - 4)), ")"]
-        return [f"return {flat[0]}", *flat[1:]]
+        def make() -> Expr:
+            exprs = [self.expr(v) for v in self.results]
+            return exprs[0] if self.function.signature.single else Several(exprs)
+
+        nodes = [n for v in self.results for n in islice(self._nested(v), 1)]
+        comments = [*self._comments_of(nodes), *self._comments_until(self.function.code, 1 << 30)]
+        return [*comments, *self._sentence("return ", make, nodes, width)]
+
+
+_BASES = {
+    "linear": "y", "einsum": "y", "conv": "y", "attention": "attended", "update": "cache", "softmax": "weights",
+    "take": "picked",
+}  # fmt: skip
+_LEAST_SAVED = 12
 
 
 def _axis_of_state(block: BlockDef, symbol: str, base: str) -> str | None:
@@ -347,19 +424,11 @@ def _axis_of_state(block: BlockDef, symbol: str, base: str) -> str | None:
     return None
 
 
-_BASES = {"linear": "y", "attention": "attended", "update": "cache", "softmax": "weights", "call": "h"}
-
-
-def _assign(target: str, expr: Expr, width: int) -> list[str]:
-    first, *rest = expr.lines(width - len(target) - 3)
-    if rest and _open(expr, first):
-        return [f"{target} = (", *("    " + line for line in expr.lines(width - 4)), ")"]
-    return [f"{target} = {first}", *rest]
-
-
-def _open(expr: Expr, first: str) -> bool:
-    """Whether lines of an expression would be read as statements of their own: no bracket holds all of them."""
-    return isinstance(expr, Binary) or first[-1] not in "(["
+def _base(node: Node) -> str:
+    """What a value is called that its author did not name."""
+    if node.op == "call" and node.attrs["function"].name != "forward":
+        return str(node.attrs["function"].name)
+    return _BASES.get(node.op, "h")
 
 
 def _unpack(name: str, found: list[tuple[int, str]], rank: int) -> list[str]:
@@ -372,74 +441,12 @@ def _unpack(name: str, found: list[tuple[int, str]], rank: int) -> list[str]:
     return [f"{s} = {name}.shape[{a}]" for a, s in found]
 
 
-def docstring(doc: str | None) -> list[str]:
-    """A docstring as source lines."""
-    escaped = (doc or "").replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    lines = (escaped[:-1] + '\\"' if escaped.endswith('"') else escaped).splitlines()
-    if len(lines) == 1:
-        return [f'"""{lines[0]}"""']
-    return [f'"""{lines[0]}', *lines[1:], '"""']
-
-
 def _wrapped_comment(text: str) -> list[str]:
     """A comment that breaks between arguments, never inside a type."""
     glued = re.sub(r"\[[^\]]*\]", lambda m: m.group().replace(" ", "\0"), text)
-    wrapped = textwrap.wrap(glued.replace(": ", ":\0"), _WIDTH - 10, break_long_words=False)
+    wrapped = textwrap.wrap(glued.replace(": ", ":\0"), WIDTH - 10, break_long_words=False)
     return ["# " + line.replace("\0", " ") for line in wrapped]
 
 
 def _is_return(code: CodeType, span: Span) -> bool:
     return any(s == span and isinstance(n, ast.Return) for s, n in statements(code))
-
-
-def _touches_state(item: Item) -> bool:
-    if isinstance(item, Loop):
-        return any(map(_touches_state, item.body))
-    if item.op == "call":
-        return bool(item.attrs["function"].uses_state) and "*" in item.attrs["path"]
-    return item.op in ("read", "update", "assign") and "*" in item.attrs["path"]
-
-
-def _uses(items: list[Item], results: list[Value]) -> dict[int, list[Node | None]]:
-    """The nodes that use each value; None stands for the return, and for the carrying of a loop."""
-    uses: dict[int, list[Node | None]] = {}
-
-    def walk(items: list[Item]) -> None:
-        for item in items:
-            if isinstance(item, Loop):
-                for carry in item.carries:
-                    uses.setdefault(id(carry.init), []).append(None)
-                    uses.setdefault(id(carry.result), []).append(None)
-                walk(item.body)
-                continue
-            for x in item.inputs:
-                if isinstance(x, Value):
-                    uses.setdefault(id(x), []).append(item)
-
-    walk(items)
-    for value in results:
-        uses.setdefault(id(value), []).append(None)
-    return uses
-
-
-def live(items: list[Item], results: list[Value]) -> None:
-    """Drop, in place, what computes nothing that is used and writes no state."""
-    while True:
-        uses = _uses(items, results)
-        if not _drop(items, uses):
-            return
-
-
-def _drop(items: list[Item], uses: dict[int, list[Node | None]]) -> bool:
-    dropped = False
-    for item in list(items):
-        if isinstance(item, Loop):
-            dropped |= _drop(item.body, uses)
-            if not item.body:
-                items.remove(item)
-        elif item.op not in _EFFECTS and not any(uses.get(id(v)) for v in item.outputs):
-            if item.op == "call" and item.attrs["function"].writes:
-                continue
-            items.remove(item)
-            dropped = True
-    return dropped

@@ -9,7 +9,7 @@ from nest.backends.source.fold import Item, Loop
 from nest.ir.location import Location, Span, assigned_names, statements
 from nest.ir.program import Function, Node, Value
 
-__all__ = ["RESERVED", "Names", "loop_variable", "statement_of"]
+__all__ = ["RESERVED", "Names", "loop_line", "loop_variable", "statement_of"]
 
 # What generated source means something by, on any framework.
 RESERVED = frozenset(
@@ -37,6 +37,17 @@ def _contains(outer: Span, inner: Span) -> bool:
 
 def loop_variable(loop: Loop) -> str:
     """What the author calls the element of a loop."""
+    node = _for_of(loop)
+    return node.target.id if node is not None and isinstance(node.target, ast.Name) else "block"
+
+
+def loop_line(loop: Loop) -> int:
+    """The line of a loop's head; 0 where it is not known."""
+    node = _for_of(loop)
+    return 0 if node is None else node.lineno
+
+
+def _for_of(loop: Loop) -> ast.For | None:
     location = loop.nodes[0].location
     if location is not None and location.span is not None:
         for span, node in reversed(statements(location.code)):
@@ -45,8 +56,8 @@ def loop_variable(loop: Loop) -> str:
                 and _contains(span, location.span)
                 and isinstance(node.target, ast.Name)
             ):
-                return node.target.id
-    return "block"
+                return node
+    return None
 
 
 class Names:

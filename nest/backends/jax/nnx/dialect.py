@@ -8,6 +8,7 @@ from nest.backends.jax.nnx.helpers import HELPERS
 from nest.backends.jax.nnx.layers import LAYERS
 from nest.backends.source.dialect import Dialect, DimSpeller
 from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Raw, Unary, literal
+from nest.backends.source.layout import WIDTH
 from nest.backends.source.methods import MethodWriter
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
@@ -77,7 +78,7 @@ class NnxDialect(Dialect):
         args.append(literal(node.attrs["max_trips"]))
         made = writer.helper("while_loop", *args, *([Name("state")] if stateful else []))
         target = ", ".join(carry) + ("," if len(carry) == 1 else "")
-        first, *rest = made.lines(_WIDTH - len(target) - 3)
+        first, *rest = made.lines(WIDTH - 8, len(target) + 3)
         return [f"{target} = {first}", *rest]
 
 
@@ -89,7 +90,6 @@ def _region(writer: MethodWriter, function: Function, stateful: bool) -> Expr:
     return Raw(f"lambda *given: {own.flat()}(*given[:-1])")
 
 
-_WIDTH = 92
 _BIASED = frozenset({"Linear", "Conv1d", "Conv2d"})
 # What a layer's constructor takes beside its generics, with its defaults.
 _STATICS = {"eps": None, "kernel": None, "groups": 1, "stride": 1, "padding": 0}
@@ -245,10 +245,17 @@ def _conv(w: MethodWriter, n: Node) -> Expr:
 
 
 @rule(
-    "max_pool", "layer_norm", "rms_norm", "group_norm", "batch_norm", "rope", "softmax", "cumsum", "top_k", "logsumexp"
+    "max_pool", "layer_norm", "rms_norm", "group_norm", "batch_norm", "rope", "cumsum", "top_k", "logsumexp"
 )  # fmt: skip
 def _as_rule(w: MethodWriter, n: Node) -> Expr:
     return w.helper(n.op, *_args(w, n), **{name: literal(v) for name, v in n.attrs.items()})
+
+
+@rule("softmax")
+def _softmax(w: MethodWriter, n: Node) -> Expr:
+    if n.outputs[0].type.dtype.value != "f32":
+        return _as_rule(w, n)
+    return call("jax.nn.softmax", w.expr(n.inputs[0]), axis=literal(n.attrs["axis"]))
 
 
 @rule("attention")
