@@ -66,11 +66,11 @@ def test_the_python_of_the_readme_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"mel": log_mel(audio.load("talk.mp3"), MelSettings())}
     use, write = blocks(ROOT / "README.md", "python")
-    exec(compile(use, "README.md", "exec"), names)
+    exec(compile(use, "<README>", "exec"), names)
     assert capsys.readouterr().out.startswith("And so my fellow Americans")
     assert tuple(names["states"].shape) == (1, 1500, 384)  # type: ignore[attr-defined]
     assert tuple(names["logits"].shape) == (1, 51864)  # type: ignore[attr-defined]
     written: dict[str, object] = {"__name__": "readme"}
-    exec(compile(write, "README.md", "exec"), written)
+    exec(compile(write, "<README>", "exec"), written)
     assert "class Mlp(nn.Module):" in capsys.readouterr().out
     assert tuple(written["model"](np.ones((3, 8), np.float32)).shape) == (3, 8)  # type: ignore[operator]
