@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest.backends.source.expr import Attr, Binary, Call, Expr, Index, Listing, Name, Unary, laid_out, literal
@@ -29,6 +29,7 @@ def grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     )
 
 
+@settings(deadline=None)
 @given(
     st.recursive(NAMES | st.sampled_from([0.5, 2.0]).map(literal), grown, max_leaves=25),
     st.sampled_from([20, 60, 100]),

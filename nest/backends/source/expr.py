@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import math
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, cast
 
 __all__ = [
     "Attr",
@@ -25,7 +23,6 @@ __all__ = [
     "Unary",
     "laid_out",
     "literal",
-    "renamed",
 ]
 
 _ATOM = 100
@@ -287,26 +284,3 @@ def laid_out(start: str, expr: Expr, width: int) -> list[str]:
 def _open(expr: Expr, first: str) -> bool:
     """Whether lines of an expression would be read as statements of their own: no bracket holds all of them."""
     return isinstance(expr, Binary) or first[-1] not in "(["
-
-
-_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-
-
-def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """The expression with variables called otherwise."""
-
-    def change(value: Any) -> Any:
-        if isinstance(value, str):
-            return _WORD.sub(lambda m: names.get(m.group(), m.group()), value)
-        if isinstance(value, dict):
-            return {key: change(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [change(item) for item in value]
-        return renamed(value, names) if isinstance(value, Expr) else value
-
-    if isinstance(expr, Raw):
-        return type(expr)(change(expr.text))
-    node: Any = expr
-    kept = ("op", "name", "brackets")
-    changed = {f.name: change(getattr(node, f.name)) for f in fields(node) if f.name not in kept}
-    return cast(Expr, replace(node, **changed))

@@ -11,9 +11,10 @@ from functools import partial
 from nest.backends.source.classes import ClassText, collect
 from nest.backends.source.comments import class_comments, member_comments
 from nest.backends.source.dialect import DimSpeller
-from nest.backends.source.expr import Call, Expr, Listing, Name, Raw, Repeated, renamed
+from nest.backends.source.expr import Call, Expr, Listing, Name, Raw, Repeated
 from nest.backends.source.layout import WIDTH, GeneratedText, docstring, head
 from nest.backends.source.methods import MethodWriter, dim_text
+from nest.backends.source.renaming import renamed
 from nest.backends.torch.dialect import TorchDialect
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType

@@ -15,9 +15,10 @@ from nest.backends.jax.nnx.helpers import HELPERS
 from nest.backends.jax.nnx.layers import LAYERS
 from nest.backends.source.classes import ClassText, collect
 from nest.backends.source.comments import class_comments, member_comments
-from nest.backends.source.expr import Call, Expr, Listing, Name, Raw, Repeated, renamed
+from nest.backends.source.expr import Call, Expr, Listing, Name, Raw, Repeated
 from nest.backends.source.layout import WIDTH, GeneratedText, docstring, head
 from nest.backends.source.methods import MethodWriter, dim_text
+from nest.backends.source.renaming import renamed
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.program import ArrayUse, BlockDef, BlockUse, Program
