@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nest import errors, ir, layers, registry, tasks, weights
     from nest.errors import NestError
-    from nest.export import save
+    from nest.export import eject, save
     from nest.loading import load
     from nest.registry import Entry, entries, find
     from nest.tasks import Transcriber, Transcript, pipeline
@@ -28,6 +28,7 @@ __all__ = [
     "Transcriber",
     "Transcript",
     "__version__",
+    "eject",
     "entries",
     "errors",
     "find",
@@ -49,6 +50,7 @@ _HOME = {
     "NestError": "nest.errors",
     "Transcriber": "nest.tasks",
     "Transcript": "nest.tasks",
+    "eject": "nest.export",
     "entries": "nest.registry",
     "find": "nest.registry",
     "load": "nest.loading",

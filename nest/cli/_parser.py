@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import nest
 from nest._suggest import did_you_mean
-from nest.cli import _source_options, _verify_options
+from nest.cli import _export_options, _source_options, _verify_options
 
 _EPILOG = """\
 examples:
@@ -213,6 +213,8 @@ _COMMANDS = {
     "lint": ("check that an entry's folder is as a zoo wants it", _entries),
     "verify": ("measure an entry on every backend against the f64 oracle", _verify_options.verify),
     "diff": ("name the first block whose result on a backend is wrong", _verify_options.diff),
+    "export": ("write a model for programs that know nothing of nest", _export_options.export),
+    "eject": ("write a model as one file of PyTorch or Flax source", _export_options.eject),
     "cache": ("list, verify and delete what is in the caches", _source_options.cache),
     "env": ("show versions, devices, paths, rules and clashes of this machine", _source_options.env),
 }

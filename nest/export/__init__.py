@@ -1,5 +1,6 @@
 """Models as files, for nest and for programs that know nothing of it: checkpoints, ONNX, StableHLO, source."""
 
 from nest.export.save import FORMATS, save
+from nest.export.source import eject
 
-__all__ = ["FORMATS", "save"]
+__all__ = ["FORMATS", "eject", "save"]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nest.errors import InputError
+from nest.weights._files import user_path
 
 __all__ = ["Staged", "staged"]
 
@@ -39,8 +40,9 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Staged]:
 
     Raises:
         InputError: `directory` is a file, or it cannot be written.
+        ConfigError: it begins with the home of a user who is not known.
     """
-    target = Path(directory)
+    target = user_path(directory, "The folder to write")
     if target.exists() and not target.is_dir():
         raise InputError(
             f"{target} is a file; give the name of a folder, which is made where it is not there."
