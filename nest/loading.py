@@ -54,8 +54,9 @@ def load(
         backend: `"torch"` (a `torch.nn.Module`), `"jax"`, `"nnx"` (an `nnx.Module`), `"onnx"` or `"reference"`
             (numpy). If left out, the first of onnx, torch and jax that is installed and can do what the other
             arguments ask for; the model's `backend` says which it is.
-        weights: the entry's pinned weights; None for random ones drawn from `seed`; the path of a safetensors file,
-            whose tensors the entry's bindings name; or a mapping of definition paths to arrays.
+        weights: the entry's pinned weights; None for random ones drawn from `seed`; the path of a safetensors file
+            or of a folder with a `model.safetensors`, whose tensors are named as the entry's bindings have it or by
+            definition path; or a mapping of definition paths to arrays.
         seed: of random weights.
         dtype: the generic `T`: `"f32"`, `"f16"`, `"bf16"`.
         device: of torch, jax and nnx, such as `"cuda"`; torch's is the CPU if left out, jax's its default.
@@ -312,22 +313,24 @@ def _parameters(
         return random_parameters(specs, seed), ()
     if isinstance(weights, Mapping):
         return _mapped(program, specs, weights), ()
+    from nest.weights import bind, fetch, open_checkpoint
+
+    if weights != "pinned":
+        checkpoint = open_checkpoint(_weights_file(weights))
+        if checkpoint.keys() == specs.keys():
+            # Under definition paths, as nest.save writes them with format="safetensors".
+            return _mapped(program, specs, {path: view.array() for path, view in checkpoint.items()}), ()
     if entry is None:
         raise DefinitionError(
             f"{program.name} was given as a class, so there are no pinned weights and no bindings: pass weights=None "
             f"for random ones, or a mapping of definition paths to arrays."
         )
-    from nest.weights import bind, fetch, open_checkpoint
-
     notes: tuple[str, ...] = ()
     if weights == "pinned":
         pinned = entry.manifest.weights.files if entry.manifest.weights else []
         names = [f.name for f in pinned if f.name.endswith(".safetensors")]
         fetched = fetch(entry, names, **fetching)
-        paths, notes = [fetched.files[n] for n in names], tuple(fetched.notes)
-    else:
-        paths = [Path(weights)]
-    checkpoint = open_checkpoint(paths)
+        checkpoint, notes = open_checkpoint([fetched.files[n] for n in names]), tuple(fetched.notes)
     try:
         arrays = bind(specs, entry.bindings, checkpoint, source=entry.name, generics=_bound(program))
     except BindingError as error:
@@ -338,6 +341,12 @@ def _parameters(
             ) from None
         raise
     return arrays, notes
+
+
+def _weights_file(given: Any) -> Path:
+    """A file of weights, or the one in a folder that nest.save wrote."""
+    path = Path(given)
+    return path / "model.safetensors" if path.is_dir() else path
 
 
 def _changed(program: Program, entry: Entry) -> str:

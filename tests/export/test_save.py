@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ import pytest
 import nest
 from nest.errors import CallError, InputError
 from nest.layers import Block, Dim, Float32, Linear, Tensor, entry
+from nest.registry import zoo_directory
 from nest.weights import open_checkpoint
+
+from .conftest import tiny_generics
 
 BACKENDS = ("torch", "nnx", "jax", "onnx", "reference")
 
@@ -97,17 +101,54 @@ def test_a_changed_model_opens_in_the_reference_library(
     assert np.abs(logits - expected).max() <= 2e-6 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("format", ["hf", "safetensors"])
 def test_what_was_saved_is_loaded_again(
-    tiny: Callable[..., Any], weights: dict[str, Any], tmp_path: Path
+    format: str, tiny: Callable[..., Any], weights: dict[str, Any], tmp_path: Path
 ) -> None:
-    nest.save(tiny("torch"), tmp_path)
-    again = nest.load(
-        "whisper-tiny",
-        backend="torch",
-        weights=tmp_path / "model.safetensors",
-        **dict(nest.find("whisper-tiny").manifest.tiny),
+    nest.save(tiny("torch"), tmp_path, format)
+    for place in (tmp_path, str(tmp_path / "model.safetensors")):
+        again = tiny("torch", weights=place)
+        assert all(np.array_equal(p.numpy(), weights[path]) for path, p in again.state_dict().items())
+
+
+def test_a_model_of_a_class_is_loaded_again(tmp_path: Path) -> None:
+    model = nest.load(Plain, backend="reference", weights=None, D=4)
+    nest.save(model, tmp_path, "safetensors")
+    x = np.ones((1, 4), np.float32)
+    again = nest.load(Plain, backend="reference", weights=tmp_path, D=4)
+    np.testing.assert_array_equal(again.forward(x), model.forward(x))
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    """An entry whose checkpoint stores a matrix transposed, and two biases as one tensor."""
+    folder = tmp_path / "packed"
+    shutil.copytree(zoo_directory() / "whisper-tiny", folder)
+    manifest = (folder / "nest.toml").read_text(encoding="utf-8")
+    (folder / "nest.toml").write_text(manifest.replace('name = "whisper-tiny"', 'name = "packed"'))
+    bindings = json.loads((folder / "bindings.json").read_text())
+    bindings["bindings"] |= {
+        "token_embedding": {"op": "transpose", "of": "wte", "perm": [1, 0]},
+        "conv1_bias": {"op": "slice", "of": "biases", "axis": 0, "start": 0, "stop": "D"},
+        "conv2_bias": {"op": "slice", "of": "biases", "axis": 0, "start": "D", "stop": "2 * D"},
+    }
+    del bindings["ties"]
+    (folder / "bindings.json").write_text(json.dumps(bindings))
+    return folder
+
+
+def test_transposed_and_packed_tensors_are_restored(
+    packed: Path, weights: dict[str, Any], tmp_path: Path
+) -> None:
+    options = {"backend": "reference", "trust_source": True, **tiny_generics()}
+    nest.save(nest.load(packed, weights=weights, **options), tmp_path / "out")
+    saved = arrays(tmp_path / "out")
+    np.testing.assert_array_equal(saved["wte"], weights["token_embedding"].T)
+    np.testing.assert_array_equal(
+        saved["biases"], np.concatenate([weights["conv1_bias"], weights["conv2_bias"]])
     )
-    assert all(np.array_equal(p.numpy(), weights[path]) for path, p in again.state_dict().items())
+    again = nest.load(packed, weights=tmp_path / "out", **options)
+    np.testing.assert_array_equal(again.interpreter.params["conv2_bias"], weights["conv2_bias"])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own, while it compiles
