@@ -118,8 +118,7 @@ def _tokens(
     loop = getattr(session, "program", setting.program).entries.get(WHOLE)
     if loop is not None:
         names = [p.name for p in loop.signature.parameters]
-        yield token_row(
-            common, "tokens, one call", in_one_call(make(), before, decoding, names), right, allowed
+        yield token_row(place, "tokens, one call", in_one_call(make(), before, decoding, names), right, allowed
         )
 
 
