@@ -98,13 +98,15 @@ def _numerics(entry: Entry) -> str:
     rows = [
         (
             output,
-            f"at most {bound.max:.1e} from the reference library's",
+            f"at most {bound.max:.1e}" if bound.max is not None else "",
+            f"{bound.relative:.1e} of the largest" if bound.relative is not None else "",
             f"on {bound.input}" if bound.input else "",
         )
         for output, bound in tolerance.items()
     ]
     dtypes = ", ".join(entry.manifest.dtypes)
-    return f"{columns(rows, indent=2)}\n  absolute, with the same weights in f32; measured in {dtypes}"
+    kinds = "with the checkpoint's weights, and with any; nest verify measures it"
+    return f"{columns(rows, indent=2)}\n  from the f64 oracle and the reference library in {dtypes}: {kinds}"
 
 
 def _sample(entry: Entry) -> str:

@@ -166,10 +166,10 @@ class Tolerance(Table):
 
     `max` is the largest |difference| in f32 with the checkpoint's weights, and a number stands for it alone. The others
     are largest |difference| over largest |reference|, whatever the weights: `relative` in f32, `f16`, `bf16`. `input`
-    says what it was measured on.
+    says what `max` was measured on.
     """
 
-    max: _Bound
+    max: _Bound | None = None
     relative: _Bound | None = None
     f16: _Bound | None = None
     bf16: _Bound | None = None

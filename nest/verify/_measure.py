@@ -10,7 +10,7 @@ import numpy as np
 from nest.errors import NestError
 from nest.verify.compare import Difference, compare, worst
 from nest.verify.feed import id_spaces
-from nest.verify.limits import Limit, limit_of
+from nest.verify.limits import Limit
 from nest.verify.records import Record, Session, replay
 from nest.verify.rows import Row, measured
 from nest.verify.setting import Setting
@@ -57,7 +57,7 @@ def measure(
     try:
         found = list(replay(setting.program, make(), records))
         for output, index, differences in outputs(setting, found, records):
-            limit = limit_of(setting.entry, _entry_of(output), dtype, real=setting.weights == "real")
+            limit = setting.limit(_entry_of(output), dtype)
             beside, own = published.against(batch, found, index) if published else (None, None)
             yield measured(place, output, worst(differences), limit, library=beside, library_error=own)
         yield from _tokens(setting, make, batch, records, place)
@@ -109,8 +109,7 @@ def _tokens(
         return np.asarray(session.numpy(made[0] if isinstance(made, tuple) else made))
 
     cached = stepwise(setting.program, call, before, decoding)
-    limit = limit_of(setting.entry, "step", place["dtype"], real=setting.weights == "real")
-    allowed = _allowed(setting, limit)
+    allowed = _allowed(setting, setting.limit("step", place["dtype"]))
     yield token_row(place, "tokens, cached", [t.ids for t in cached], right, allowed)
     if whole_prefix(setting.program) is not None:
         uncached = without_caches(setting.program, session, records, decoding, cached)
@@ -118,7 +117,8 @@ def _tokens(
     loop = getattr(session, "program", setting.program).entries.get(WHOLE)
     if loop is not None:
         names = [p.name for p in loop.signature.parameters]
-        yield token_row(place, "tokens, one call", in_one_call(make(), before, decoding, names), right, allowed
+        yield token_row(
+            place, "tokens, one call", in_one_call(make(), before, decoding, names), right, allowed
         )
 
 

@@ -17,6 +17,7 @@ from nest.ir.program import Program
 from nest.loading import load, program_of
 from nest.registry import Entry, find
 from nest.verify.feed import Feed, Row, id_spaces
+from nest.verify.limits import Limit, limit_of
 from nest.verify.oracle import Oracle
 from nest.verify.records import Record, record_row
 from nest.verify.script import call_order
@@ -82,6 +83,11 @@ class Setting:
             self.feed.ids[int(space)] = spoken
             self.feed.lengths = [len(p) + (3, 1, 2)[i % 3] for i, p in enumerate(self.decoding.prompts)]
         return [record_row(self.oracle, self.feed, row) for row in range(self.rows)]
+
+    def limit(self, output: str, dtype: str) -> Limit:
+        """What an output is held to. What an entry declares holds at its own size and the tiny one."""
+        declared = self.entry if self.configuration in ("full", "tiny") else None
+        return limit_of(declared, output, dtype, real=self.weights == "real")
 
     def typed(self, dtype: str) -> Program:
         """The program with another float type."""

@@ -66,9 +66,9 @@ def test_the_card_says_what_entries_do_and_what_is_promised(command: Command) ->
     for fact in (
         "      Encoder states of a window of log-mel frames.\n",
         "also         tiny.en\n",
-        "encoder  at most 1.3e-04 from the reference library's  on a spectrogram of standard normal noise\n",
-        "logits   at most 2.8e-05 from the reference library's  on five tokens over",
-        "absolute, with the same weights in f32; measured in f32",
+        "encode   at most 4.0e-04  3.0e-06 of the largest  on the recordings that ship with nest\n",
+        "decode   at most 5.0e-05  2.3e-06 of the largest  on the recordings",
+        "from the f64 oracle and the reference library in f32: with the checkpoint's weights, and with any",
         "tensors of the checkpoint: read from its header",
     ):
         assert fact in card

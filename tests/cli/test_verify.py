@@ -48,7 +48,7 @@ def test_json_for_the_catalog(command: Command) -> None:
 
 
 def test_over_its_bound_is_code_1(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nest.verify._measure.limit_of", lambda *_, **__: Limit(1e-12))
+    monkeypatch.setattr("nest.verify.setting.limit_of", lambda *_, **__: Limit(1e-12))
     outcome = command("verify", *TINY)
     assert outcome.code == 1
     assert "**failed**: over 1.0e-12 of the largest" in outcome.out

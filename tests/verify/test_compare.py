@@ -12,7 +12,7 @@ import pytest
 from nest.registry.manifest import Tolerance
 from nest.verify import Row, markdown
 from nest.verify.compare import Difference, compare, worst
-from nest.verify.limits import PROJECT, Limit, limit_of
+from nest.verify.limits import PROJECT, UNMEASURED, Limit, limit_of
 from nest.verify.rows import measured
 from nest.verify.tokens import Tokens, mismatch
 
@@ -65,14 +65,20 @@ def test_a_limit(found: Difference, admitted: bool) -> None:
 
 
 def test_what_an_entry_declares() -> None:
-    tolerance = {"encode": Tolerance(max=3.0, relative=1e-6, f16=1e-3), "decode": Tolerance(max=2.0)}
+    tolerance = {
+        "encode": Tolerance(max=3.0, relative=1e-6, f16=1e-3),
+        "decode": Tolerance(max=2.0),
+        "step": Tolerance(relative=1e-6),
+    }
     entry: Any = SimpleNamespace(manifest=SimpleNamespace(tolerance=tolerance))
     assert limit_of(entry, "encode", "f32", real=True) == Limit(largest=3.0)
     assert limit_of(entry, "encode", "f32", real=False) == Limit(1e-6)
     assert limit_of(entry, "encode", "f16", real=True) == Limit(1e-3)
     assert limit_of(entry, "encode", "bf16", real=True) == Limit(PROJECT["bf16"])
     assert limit_of(entry, "decode", "f32", real=False) == Limit(PROJECT["f32"])
-    assert limit_of(entry, "pool", "f32", real=True) == Limit(PROJECT["f32"])
+    assert limit_of(entry, "step", "f32", real=True) == Limit(UNMEASURED)
+    assert limit_of(entry, "pool", "f32", real=True) == Limit(UNMEASURED)
+    assert limit_of(entry, "pool", "f32", real=False) == limit_of(None, "pool", "f32", real=False)
 
 
 def test_rows_say_why_they_failed() -> None:
