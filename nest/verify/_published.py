@@ -21,7 +21,7 @@ class PublishedResults:
     def __init__(self, setting: Setting, library: Any) -> None:
         self.setting = setting
         self.library = library
-        self.found: list[list[list[tuple[Array, ...]]]] = []
+        self.found: list[Found] = []
         self.tokens: list[list[int]] = []
         for row, records in enumerate(setting.records):
             session = library.new_session()
