@@ -8,7 +8,7 @@ import nest
 
 from .conftest import Command
 
-COMMANDS = "run, pull, list, show, inspect, check, lint, verify, diff, cache, env"
+COMMANDS = "run, pull, list, show, inspect, check, lint, verify, diff, export, eject, cache, env"
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ class Window(Block):
         kept = old * 1.0
         new = einsum("ij,bjd->bid", self.mix, concat([slice(old, 1, 1, 3), x], axis=1))
         sums = self.total.read() + x.reshape(x.shape[0], 4)
-        late = slice(old, 1, 0, 1).reshape(x.shape[0], 4)
+        late = slice(kept, 1, 0, 1).reshape(x.shape[0], 4)
         self.past.assign(new)
         self.total.assign(sums)
         return kept, late
