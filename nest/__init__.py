@@ -62,7 +62,10 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+        from nest._collector import held
+
+        with held():
+            value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
         return value
     if name in __all__:

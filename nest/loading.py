@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from nest._collector import held
 from nest._optional import need
 from nest._suggest import did_you_mean
 from nest.backends.installed import BACKENDS as KNOWN
@@ -105,7 +106,8 @@ def load(
     recipe = None
     if entry is not None:
         recipe = (_again, (str(entry.directory), _bound(program), session, trust_source, backend))
-    return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
+    with held():
+        return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
 
 
 def chosen_backend(
@@ -159,6 +161,7 @@ def _entry(name: str | os.PathLike[str] | Entry | type[Block]) -> Entry | None:
     raise CallError(f"nest.load takes an entry's name or directory, or a block's class; got {name!r}.")
 
 
+@held()
 def _program(
     name: Any,
     entry: Entry | None,

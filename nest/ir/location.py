@@ -9,7 +9,16 @@ from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
 
-__all__ = ["Location", "Span", "Statement", "assigned_names", "statements"]
+__all__ = [
+    "Location",
+    "Span",
+    "Statement",
+    "assigned_names",
+    "first_line",
+    "function_node",
+    "statements",
+    "tree_of",
+]
 
 
 class Span(NamedTuple):
@@ -67,31 +76,36 @@ def _span(node: ast.AST) -> Span:
 
 
 @lru_cache(maxsize=256)
-def _tree(filename: str) -> ast.Module | None:
+def tree_of(filename: str) -> ast.Module | None:
+    """A file's syntax tree; None if it is no Python, such as a page of documentation with code in it."""
     lines = linecache.getlines(filename)
     try:
         return ast.parse("".join(lines)) if lines else None
-    except SyntaxError:  # code of another kind of file, such as a page of documentation
+    except SyntaxError:
         return None
 
 
-@lru_cache(maxsize=4096)
-def _function(code: CodeType) -> ast.FunctionDef | None:
-    tree = _tree(code.co_filename)
-    if tree is None:
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
-    return None
+@lru_cache(maxsize=256)
+def _functions(filename: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    tree = tree_of(filename)
+    nodes = () if tree is None else ast.walk(tree)
+    return {(n.name, first_line(n)): n for n in nodes if isinstance(n, ast.FunctionDef)}
+
+
+def first_line(node: ast.FunctionDef | ast.ClassDef) -> int:
+    """The first line of a function or class, decorators included."""
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def function_node(code: CodeType) -> ast.FunctionDef | None:
+    """The syntax tree of a method; None where its source is not at hand."""
+    return _functions(code.co_filename).get((code.co_name, code.co_firstlineno))
 
 
 @lru_cache(maxsize=4096)
 def statements(code: CodeType) -> tuple[Statement, ...]:
     """The statements of a method, outer before inner."""
-    function = _function(code)
+    function = function_node(code)
     if function is None:
         return ()
     return tuple(

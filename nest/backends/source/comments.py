@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType
 
+from nest.ir.location import first_line, function_node, tree_of
 from nest.ir.program import BlockDef
 
 __all__ = ["MethodComments", "class_comments", "member_comments", "method_comments"]
@@ -19,6 +20,8 @@ __all__ = ["MethodComments", "class_comments", "member_comments", "method_commen
 def _comments(filename: str) -> dict[int, str]:
     """Comments by line."""
     text = "".join(linecache.getlines(filename))
+    if "#" not in text:  # tokens take longer than all else that is printed
+        return {}
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):
@@ -47,7 +50,7 @@ class MethodComments:
 
     def __init__(self, code: CodeType) -> None:
         self._file = code.co_filename
-        node = _function(code)
+        node = function_node(code)
         body = [] if node is None else [s for s in node.body if not _is_docstring(s)]
         first = code.co_firstlineno if node is None else _start(node, body)
         last = (node.end_lineno or first) if node is not None else first
@@ -82,24 +85,6 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _function(code: CodeType) -> ast.FunctionDef | None:
-    return next((f for f in _functions(code.co_filename) if _first_line(f) == code.co_firstlineno), None)
-
-
-@lru_cache(maxsize=64)
-def _tree(filename: str) -> ast.Module:
-    return ast.parse("".join(linecache.getlines(filename)))
-
-
-@lru_cache(maxsize=64)
-def _functions(filename: str) -> tuple[ast.FunctionDef, ...]:
-    return tuple(n for n in ast.walk(_tree(filename)) if isinstance(n, ast.FunctionDef))
-
-
-def _first_line(node: ast.FunctionDef | ast.ClassDef) -> int:
-    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
-
-
 def method_comments(code: CodeType) -> list[str]:
     """The comments right above a method."""
     return _above(code.co_filename, code.co_firstlineno)
@@ -108,7 +93,7 @@ def method_comments(code: CodeType) -> list[str]:
 def class_comments(block: BlockDef) -> list[str]:
     """The comments right above the class of a block."""
     found = _class(block)
-    return [] if found is None else _above(found[0], _first_line(found[1]))
+    return [] if found is None else _above(found[0], first_line(found[1]))
 
 
 def member_comments(block: BlockDef) -> dict[str, list[str]]:
@@ -146,7 +131,8 @@ def _assigned(statement: ast.stmt) -> str | None:
 def _class(block: BlockDef) -> tuple[str, ast.ClassDef] | None:
     for function in block.functions.values():
         filename = function.code.co_filename
-        for node in _tree(filename).body:
+        tree = tree_of(filename)
+        for node in () if tree is None else tree.body:
             if isinstance(node, ast.ClassDef) and node.name == block.name:
                 return filename, node
     return None

@@ -80,8 +80,9 @@ class SentenceWriter(OperandWriter):
     def _comments_until(self, code: CodeType, line: int) -> list[str]:
         if code.co_filename != self.function.code.co_filename:
             return []
-        known = self._comments.setdefault(code, MethodComments(code))
-        return known.until(line)
+        if code not in self._comments:
+            self._comments[code] = MethodComments(code)
+        return self._comments[code].until(line)
 
     def _named(self, value: Value, node: Node) -> str:
         if id(value) in self.names.of:
