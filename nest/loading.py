@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, SupportsIndex, cast
 
 from nest._collector import held
 from nest._optional import need
 from nest._suggest import did_you_mean
+from nest.backends._symbols import positive
 from nest.backends.installed import BACKENDS as KNOWN
 from nest.backends.installed import ORDER, first_installed
 from nest.backends.installed import backend as known_backend
@@ -85,17 +87,15 @@ def load(
     )
     make = _backend(backend)
     dtype = _dtype_name(dtype)
-    if isinstance(weights, bool):
-        raise CallError(
-            f"weights={weights} means nothing; pass None for random weights, or leave it out for the pinned ones."
-        )
+    _check(weights, seed)
     entry = _entry(name)
     options: dict[str, Any] = {"device": device, "precision": precision}
     options |= _runtime_options(backend, runtime)
-    session = {n: generics.pop(n) for n in _SESSION if n in generics}
+    session = {n: positive(n, generics.pop(n)) for n in _SESSION if n in generics}
     if entry is not None:
         session = {n: v for n, v in entry.generics.items() if n in _SESSION} | session
-    program = _program(name if entry is None else entry, entry, dtype, generics, trust_source, loops=True)
+    with held():
+        program = _program(name if entry is None else entry, entry, dtype, generics, trust_source, loops=True)
     fetching = {
         "local_files_only": local_files_only,
         "token": token,
@@ -105,9 +105,25 @@ def load(
     params, notes = _parameters(program, entry, weights, seed, fetching)
     recipe = None
     if entry is not None:
-        recipe = (_again, (str(entry.directory), _bound(program), session, trust_source, backend))
+        made_with = {**generics, **_bound(program)}
+        recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend))
     with held():
         return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
+
+
+def _check(weights: Any, seed: Any) -> None:
+    """Refuse what no backend could make anything of, before anything is fetched."""
+    if isinstance(weights, bool) or not (weights is None or isinstance(weights, str | os.PathLike | Mapping)):
+        raise CallError(
+            f"weights={weights!r} means nothing; pass the path of a safetensors file, a mapping of definition paths to "
+            f"arrays, None for random weights, or leave it out for the pinned ones."
+        )
+    if (
+        isinstance(seed, bool)
+        or not isinstance(seed, SupportsIndex)
+        or not 0 <= operator.index(seed) < 1 << 64
+    ):
+        raise CallError(f"seed is an integer from 0 to 2**64 - 1, and {seed!r} was given.")
 
 
 def chosen_backend(
@@ -161,7 +177,6 @@ def _entry(name: str | os.PathLike[str] | Entry | type[Block]) -> Entry | None:
     raise CallError(f"nest.load takes an entry's name or directory, or a block's class; got {name!r}.")
 
 
-@held()
 def _program(
     name: Any,
     entry: Entry | None,
@@ -232,7 +247,9 @@ def _again(
     return import_module(_SKELETONS[backend]).skeleton(program, entry=entry, session=session, recipe=recipe)
 
 
-def _backend(name: str) -> Callable[..., Any]:
+def _backend(name: Any) -> Callable[..., Any]:
+    if not isinstance(name, str):
+        raise CallError(f"backend= is a name such as 'torch', and {name!r} was given.")
     known_backend(name)
     return {"torch": _torch, "jax": _jax, "nnx": _nnx, "onnx": _onnx, "reference": _reference}[name]
 
@@ -349,7 +366,7 @@ def _parameters(
 def _weights_file(given: Any) -> Path:
     """A file of weights, or the one in a folder that nest.save wrote."""
     path = Path(given)
-    return path / "model.safetensors" if path.is_dir() else path
+    return path / "model.safetensors" if os.path.isdir(path) else path  # noqa: PTH112  a path too long is none
 
 
 def _changed(program: Program, entry: Entry) -> str:

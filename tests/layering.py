@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-BASE = ("errors", "_suggest", "_optional")
+BASE = ("errors", "_suggest", "_optional", "_collector")
 ORDER = (
     "ir", "layers", "loops", "registry", "weights", "backends", "loading", "checking",
     "tasks", "verify", "export", "bench", "catalog", "cli",
@@ -16,6 +16,7 @@ ORDER = (
 LOWEST = {
     "errors": (),
     "_suggest": (),
+    "_collector": (),
     "_optional": ("errors",),
     "_env": ("errors",),
     "ir": ("errors", "_suggest"),

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from nest.errors import CallError
 
-__all__ = ["call_default"]
+__all__ = ["HoldsDefault", "call_default"]
 
 _EMPTIED = "The model's default session has been emptied."
 
@@ -29,13 +29,29 @@ class _Default:
         self.session = session
 
 
-# Kept beside the models, so that a module's attributes, pytree, copies and pickles hold no session.
-_DEFAULTS: WeakKeyDictionary[Any, _Default] = WeakKeyDictionary()
+class HoldsDefault:
+    """A model that has a default session.
+
+    A slot is no attribute of `vars(model)`: the model's pytree, copies and pickles know nothing of the session, and the
+    session goes when the model goes.
+    """
+
+    __slots__ = ("_nest_default",)
+    _nest_default: _Default
+
+
+_SLOT: Any = vars(HoldsDefault)["_nest_default"]  # models of frameworks have a __setattr__ of their own
+# Classes that may have no slots, as those of Flax; their default session must not hold the model.
+_BESIDE: WeakKeyDictionary[Any, _Default] = WeakKeyDictionary()
 _MAKING = threading.Lock()
 
 
 def call_default(
-    model: Any, make: Callable[[], _Session], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    model: Any,
+    make: Callable[[], _Session],
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
 ) -> Any:
     """Run an entry on the model's default session, which `make` makes when it is first used.
 
@@ -43,9 +59,13 @@ def call_default(
     replaced by an empty one, and the error says so.
     """
     with _MAKING:
-        default = _DEFAULTS.get(model)
+        default = _default_of(model)
         if default is None:
-            default = _DEFAULTS[model] = _Default(make())
+            default = _Default(make())
+            if isinstance(model, HoldsDefault):
+                _SLOT.__set__(model, default)
+            else:
+                _BESIDE[model] = default
     with default.lock:
         try:
             return default.session.call(name, args, kwargs)
@@ -57,3 +77,13 @@ def call_default(
                 raise CallError(f"{error} {_EMPTIED}") from error
             error.add_note(_EMPTIED)
             raise
+
+
+def _default_of(model: Any) -> _Default | None:
+    if not isinstance(model, HoldsDefault):
+        return _BESIDE.get(model)
+    try:
+        known: _Default = _SLOT.__get__(model, type(model))
+    except AttributeError:
+        return None
+    return known

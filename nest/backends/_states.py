@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,10 +12,19 @@ import numpy.typing as npt
 
 from nest._suggest import aside
 from nest.errors import CallError
+from nest.ir.dtype import bytes_per_element
 from nest.ir.inventory import states
 from nest.ir.program import Function, Program, path_text
 
-__all__ = ["checked_positions", "checked_rows", "checked_states", "forget", "take_rows", "touched_states"]
+__all__ = [
+    "allocating",
+    "checked_positions",
+    "checked_rows",
+    "checked_states",
+    "forget",
+    "take_rows",
+    "touched_states",
+]
 
 Array = npt.NDArray[Any]
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
@@ -30,6 +41,23 @@ def touched_states(function: Function) -> tuple[list[str], list[str]]:
     """The states that an entry uses, and those of them that it writes, by definition path."""
     used = sorted(map(path_text, function.reads | function.writes))
     return used, sorted(map(path_text, function.writes))
+
+
+@contextlib.contextmanager
+def allocating(program: Program, symbols: Mapping[str, int]) -> Iterator[None]:
+    """Where the states of a session are made: what they would take is said if they cannot be."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, ValueError, OverflowError, TypeError) as error:
+        size = sum(
+            math.prod(spec.bound(symbols)) * bytes_per_element(spec.dtype)
+            for spec in states(program).values()
+        )
+        values = ", ".join(f"{n}={v}" for n, v in symbols.items())
+        raise CallError(
+            f"The states of a session of {program.name} with {values} take {size / 1e9:.1f} GB, and could not be "
+            f"made: {str(error).partition(chr(10))[0]}"
+        ) from error
 
 
 def checked_positions(session: Session, pos: Any) -> Array:

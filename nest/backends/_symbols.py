@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from nest.ir.dim import Dim
 from nest.ir.inventory import default_capacity, states
 from nest.ir.program import Program
 
-__all__ = ["session_symbols"]
+__all__ = ["positive", "session_symbols"]
 
 
 def session_symbols(program: Program, given: Mapping[str, int | None]) -> dict[str, int]:
@@ -37,9 +38,7 @@ def session_symbols(program: Program, given: Mapping[str, int | None]) -> dict[s
             f"The caches of {program.name} have Capacity slots, and no rule of the definition bounds it: say how many, "
             f"as in new_session(Capacity=256), or state self.require(Capacity <= ...) in the definition's build."
         )
-    for name, value in symbols.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise CallError(f"{program.name}: {name} is a positive integer, and {value!r} was given.")
+    symbols = {n: positive(n, v) for n, v in symbols.items()}
     for rule in program.rules:
         if rule.symbols() <= {*symbols, *_generics(program)} and not _holds(program, rule, symbols):
             values = ", ".join(
@@ -49,6 +48,21 @@ def session_symbols(program: Program, given: Mapping[str, int | None]) -> dict[s
             )
             raise CallError(f"{program.name} requires {rule}, and here {values}.")
     return symbols
+
+
+def positive(name: str, value: Any) -> int:
+    """The value of a session's symbol.
+
+    Raises:
+        CallError: it is no positive integer.
+    """
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise CallError(f"{name} is a positive integer, and {value!r} was given.")
+    return number
 
 
 def _has_slots(program: Program) -> bool:

@@ -11,9 +11,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nest.backends._default import call_default
+from nest.backends._default import HoldsDefault, call_default
 from nest.backends._saved import read_session, write_session
 from nest.backends._states import (
+    allocating,
     checked_positions,
     checked_rows,
     checked_states,
@@ -26,7 +27,16 @@ from nest.errors import CallError
 from nest.ir.inventory import states
 from nest.ir.program import Program
 
-__all__ = ["BaseSession", "call_default", "forget", "session_symbols", "take_rows", "touched_states"]
+__all__ = [
+    "BaseSession",
+    "HoldsDefault",
+    "allocating",
+    "call_default",
+    "forget",
+    "session_symbols",
+    "take_rows",
+    "touched_states",
+]
 
 Array = npt.NDArray[Any]
 
@@ -230,12 +240,21 @@ class BaseSession:
         return [path for path, spec in states(self.program).items() if spec.write_axis is not None]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("_") or name not in self.program.entries:
+        if name.startswith("_") or name == "program" or name not in self.program.entries:
             raise AttributeError(
                 f"{type(self).__name__} of {self.program.name} has no attribute '{name}'; its entries: "
                 f"{', '.join(self.program.entries)}"
             )
         return lambda *args, **kwargs: self.call(name, args, kwargs)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.program.entries})
+
+    def __reduce__(self) -> Any:
+        raise CallError(
+            f"A session of {self.program.name} cannot be pickled or copied so; fork() copies it, and save(path) writes "
+            f"its states."
+        )
 
     def __repr__(self) -> str:
         symbols = ", ".join(f"{n}={v}" for n, v in self.symbols.items())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 from collections.abc import Callable
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, SupportsIndex, dataclass_transform
 
 from nest._suggest import aside
 from nest.errors import DefinitionError, NestError
@@ -136,7 +137,8 @@ def _coerce(cls: type, name: str, kind: str, value: Any) -> Any:
         raise DefinitionError(f"{cls.__name__}: '{name}' is an element type; got {value!r}.")
     if isinstance(value, Dim):
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        value = operator.index(value)
         if value < 0:
             raise DefinitionError(f"{cls.__name__}: '{name}' is a size and cannot be {value}.")
         return Dim.constant(value)

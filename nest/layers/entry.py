@@ -60,6 +60,11 @@ def elaborate(
             f"{name or root.__name__} has no generic '{unknown[0]}'{aside(unknown[0], kinds)}; "
             f"it has {', '.join(kinds)}."
         )
+    empty = [
+        n for n, v in generics.items() if isinstance(v, int) and v == 0 and root._fields().kinds[n] == "dim"
+    ]
+    if empty:
+        raise DefinitionError(f"{name or root.__name__}: '{empty[0]}' is a size of 1 or more; 0 was given.")
     token = current_elaboration.set(Elaboration())
     try:
         block = root(**generics)

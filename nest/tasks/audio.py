@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ class BinaryFile(Protocol):
 
 
 AudioSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryFile | NDArray[Any]
+
+
+RATES = (1000, 10_000_000)
+"""Below is no speech: a header that says so would make hours of a few bytes."""
 
 
 def load(source: AudioSource, rate: int | None = None, *, target: int = 16000) -> NDArray[np.float32]:
@@ -48,10 +52,8 @@ def load(source: AudioSource, rate: int | None = None, *, target: int = 16000) -
         MissingDependencyError: `soundfile` or `soxr` is needed and not installed (extra `audio`).
     """
     for label, value in (("rate", rate), ("target", target)):
-        if value is not None and (isinstance(value, bool) or not 1 <= value <= 10_000_000):
-            raise InputError(
-                f"The sample rate {label}={value!r} is not a positive number of samples a second."
-            )
+        if value is not None:
+            _check_rate(value, f"{label}={value!r}")
     if _is_array(source):
         samples, own_rate = np.asarray(source), rate or target
         name = "the array"
@@ -63,7 +65,16 @@ def load(source: AudioSource, rate: int | None = None, *, target: int = 16000) -
                 f"rate={rate} was given for {name}, whose own header says {own_rate}. The argument is for "
                 "arrays of samples, which carry no rate: leave it out."
             )
+        _check_rate(own_rate, f"of {name}, {own_rate},")
     return resample(mono(samples, name), own_rate, target)
+
+
+def _check_rate(rate: Any, what: str) -> None:
+    integer = isinstance(rate, SupportsIndex) and not isinstance(rate, bool)
+    if not integer or not RATES[0] <= rate <= RATES[1]:
+        raise InputError(
+            f"The sample rate {what} is no integer from {RATES[0]} to {RATES[1]} samples a second."
+        )
 
 
 def resample(samples: NDArray[np.float32], rate: int, target: int) -> NDArray[np.float32]:

@@ -5,8 +5,10 @@ Nothing here loops or holds a session, so that a loop on the host and one on the
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,11 +108,11 @@ def token_budget(rules: GenerationRules, prompt: int, max_tokens: int | None = N
     """Return how many tokens may follow a prompt of `prompt` tokens: at most `max_tokens`, as room allows.
 
     Raises:
-        InputError: `max_tokens` is not positive, or the prompt leaves no room.
+        InputError: `max_tokens` is no positive integer, or the prompt leaves no room.
     """
     wanted = rules.max_tokens if max_tokens is None else max_tokens
-    if wanted < 1:
-        raise InputError(f"max_tokens={max_tokens} leaves nothing to decode; expected 1 or more.")
+    if isinstance(wanted, bool) or not isinstance(wanted, SupportsIndex) or operator.index(wanted) < 1:
+        raise InputError(f"max_tokens={max_tokens!r} is no number of tokens; expected an integer from 1.")
     if prompt >= rules.positions:
         raise InputError(
             f"The prompt has {prompt} tokens, and the decoder holds {rules.positions} with what follows. "

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nest.errors import InputError
 from nest.tasks import audio as audio_files
 from nest.tasks.audio import AudioSource
 from nest.tasks.decode import SpeechSession, greedy, language_probabilities
@@ -20,7 +21,8 @@ from nest.tasks.tokens import Tokenizer
 
 __all__ = ["Segment", "SpeechModel", "Transcriber", "Transcript"]
 
-REMAINDER_SECONDS = 0.1
+SHORTEST_SECONDS = 0.1
+"""A recording, or what is left of one after its last window, that is no longer than this holds no word."""
 
 
 class SpeechModel(Protocol):
@@ -94,10 +96,12 @@ class Transcriber:
             max_tokens: at most so many tokens for each window, half of the decoder's positions if left out.
 
         Raises:
-            InputError: audio that cannot be read, or a language or task that the model does not have.
+            InputError: audio that cannot be read or is no longer than 0.1 s, or a language or task that the model
+                does not have.
         """
         self._refuse_early(language, task, max_tokens)
         samples = audio_files.load(audio, rate, target=self.mel.rate)
+        self._refuse_short(len(samples))
         segments = []
         with self._session() as session:
             for start, window in _windows(samples, self.mel):
@@ -108,6 +112,13 @@ class Transcriber:
         text = "".join(segment.text for segment in segments).strip()
         tokens = tuple(token for segment in segments for token in segment.tokens)
         return Transcript(text, tokens, language or "en", len(samples) / self.mel.rate, tuple(segments))
+
+    def _refuse_short(self, length: int) -> None:
+        if length <= SHORTEST_SECONDS * self.mel.rate:
+            raise InputError(
+                f"The recording is {length / self.mel.rate:.3g} s long ({length} samples at {self.mel.rate} a second), "
+                f"too short for a word: a model would only make one up. Pass more than {SHORTEST_SECONDS} s."
+            )
 
     def _refuse_early(self, language: str | None, task: str, max_tokens: int | None) -> None:
         """Raise what a later call would, before the work begins."""
@@ -130,6 +141,12 @@ class Transcriber:
         end = (start + len(window)) / self.mel.rate
         return Segment(start / self.mel.rate, end, self.tokenizer.decode(tokens), tokens)
 
+    def __repr__(self) -> str:
+        name = getattr(getattr(self.model, "program", None), "name", type(self.model).__name__)
+        return (
+            f"<{type(self).__name__} of {name} on {getattr(self.model, 'backend', 'a backend of its own')}>"
+        )
+
     @contextmanager
     def _session(self) -> Iterator[SpeechSession]:
         """Lend an idle session, or a new one. One whose call failed is not lent again."""
@@ -151,6 +168,5 @@ def _windows(samples: NDArray[np.float32], mel: MelSettings) -> Iterator[tuple[i
     """Yield the first sample's index and the samples of each window; the last one may be shorter."""
     for start in range(0, len(samples), mel.samples):
         window = samples[start : start + mel.samples]
-        # Too short for a word, a remainder would only make the model invent one.
-        if start == 0 or len(window) >= REMAINDER_SECONDS * mel.rate:
+        if start == 0 or len(window) > SHORTEST_SECONDS * mel.rate:
             yield start, window

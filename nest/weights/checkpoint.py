@@ -151,6 +151,9 @@ def _map_file(path: Path) -> list[tuple[str, TensorView]]:
             extents = read_header(file, path, size)
             buffer = MappedFile(file.fileno(), size, access=mmap.ACCESS_COPY)
             buffer.path = path
-    except OSError as error:
-        raise WeightsError(f"The weights {path} cannot be read: {error.strerror or error}.") from error
+    except (OSError, ValueError) as error:  # ValueError: a name with a null byte
+        reason = getattr(error, "strerror", None) or error
+        raise WeightsError(
+            f"The weights {str(path).replace(chr(0), '?')} cannot be read: {reason}."
+        ) from error
     return [(name, TensorView(name, extent, buffer, path)) for name, extent in extents.items()]

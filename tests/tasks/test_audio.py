@@ -180,10 +180,16 @@ def test_a_rate_that_contradicts_the_file(clips: Path) -> None:
         audio.load(path, 44100)
 
 
-@pytest.mark.parametrize("rate", [0, -16000, True])
+@pytest.mark.parametrize("rate", [0, -16000, True, 999, 10_000_001, "16000", 16000.5])
 def test_a_rate_that_is_none(rate: int) -> None:
-    with pytest.raises(InputError, match="is not a positive number of samples a second"):
+    message = rf"The sample rate rate={rate!r} is no integer from 1000 to 10000000 samples a second\."
+    with pytest.raises(InputError, match=message):
         audio.load(SECOND, rate)
+
+
+def test_a_header_with_a_rate_that_makes_hours_of_a_few_bytes() -> None:
+    with pytest.raises(InputError, match="The sample rate of the bytes given, 8, is no integer from 1000"):
+        audio.load(encoded(SECOND, 8, format="WAV"))
 
 
 @pytest.mark.parametrize("module", ["soundfile", "soxr"])

@@ -92,5 +92,5 @@ def test_a_prompt_without_room_is_refused(rules: GenerationRules) -> None:
 
 
 def test_no_tokens_are_refused(rules: GenerationRules) -> None:
-    with pytest.raises(InputError, match="max_tokens=0 leaves nothing to decode"):
+    with pytest.raises(InputError, match="max_tokens=0 is no number of tokens"):
         token_budget(rules, 2, 0)

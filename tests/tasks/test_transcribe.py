@@ -70,7 +70,7 @@ def test_windows_follow_one_another(tokenizer: Tokenizer, rules: GenerationRules
     np.testing.assert_array_equal(session.mels, [log_mel(cut, MEL) for cut in cuts])
 
 
-@pytest.mark.parametrize(("length", "windows"), [(0.001, 1), (2.0, 1), (2.099, 1), (2.1, 2)])
+@pytest.mark.parametrize(("length", "windows"), [(0.101, 1), (2.0, 1), (2.1, 1), (2.101, 2)])
 def test_a_remainder_too_short_for_a_word_is_left_out(
     tokenizer: Tokenizer, rules: GenerationRules, length: float, windows: int
 ) -> None:
@@ -78,6 +78,30 @@ def test_a_remainder_too_short_for_a_word_is_left_out(
     transcript = Transcriber(ScriptedModel(session), tokenizer, rules, MEL)(seconds(length))
     assert transcript.text == "ab"[:windows]
     assert transcript.duration == pytest.approx(length)
+
+
+@pytest.mark.parametrize("length", [0.001, 0.1])
+def test_a_recording_too_short_for_a_word_is_refused(
+    tokenizer: Tokenizer, rules: GenerationRules, length: float
+) -> None:
+    session = ScriptedSession([tokens_of("you")])
+    with pytest.raises(InputError, match=rf"The recording is {length} s long .* too short for a word"):
+        Transcriber(ScriptedModel(session), tokenizer, rules, MEL)(seconds(length))
+    assert session.mels == []
+
+
+@pytest.mark.parametrize("count", ["3", 2.5, 0, -1, True])
+def test_max_tokens_is_a_positive_integer(
+    tokenizer: Tokenizer, rules: GenerationRules, count: object
+) -> None:
+    session = ScriptedSession([tokens_of("a")])
+    with pytest.raises(InputError, match=rf"max_tokens={count!r} is no number of tokens"):
+        Transcriber(ScriptedModel(session), tokenizer, rules, MEL)(seconds(1), max_tokens=count)
+
+
+def test_a_transcriber_says_what_it_is(tokenizer: Tokenizer, rules: GenerationRules) -> None:
+    made = Transcriber(ScriptedModel(ScriptedSession()), tokenizer, rules, MEL)
+    assert repr(made) == "<Transcriber of ScriptedModel on a backend of its own>"
 
 
 def test_audio_of_another_rate_is_converted(tokenizer: Tokenizer, rules: GenerationRules) -> None:
@@ -122,7 +146,7 @@ def test_a_given_language_and_task_are_used(tokenizer: Tokenizer, multilingual: 
     [
         ({"language": "xx"}, "The language 'xx' is none of this model's"),
         ({"task": "sing"}, "The task 'sing' is unknown"),
-        ({"max_tokens": 0}, "leaves nothing to decode"),
+        ({"max_tokens": 0}, "is no number of tokens"),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_refused_before_any_work(

@@ -155,7 +155,7 @@ def test_large_caches_are_stepped_on_onnx(monkeypatch: pytest.MonkeyPatch) -> No
         ({"temperature": 1.0, "mass": 0.0}, "mass=0.0: expected a count from 0, and a probability over 0"),
         ({"temperature": 1.0, "seed": [1, 2]}, "2 seeds were given for 3 rows"),
         ({"temperature": 1.0, "seed": -4}, "The seed -4 is negative"),
-        ({"max_tokens": 0}, "leaves nothing to decode"),
+        ({"max_tokens": 0}, "is no number of tokens"),
     ],
 )
 def test_settings_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:

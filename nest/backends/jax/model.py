@@ -18,7 +18,7 @@ from nest.backends.jax.engine import Engine, States
 from nest.backends.jax.export import exported_entry
 from nest.backends.jax.lower import lower
 from nest.backends.jax.session import Checked, JaxSession, new_states
-from nest.backends.session import call_default, session_symbols
+from nest.backends.session import HoldsDefault, call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
@@ -29,7 +29,7 @@ Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
 """What makes the same model without weights, for pickle: a function and its arguments."""
 
 
-class JaxModel:
+class JaxModel(HoldsDefault):
     """A loaded model. Entries are methods; the ones with states use a default session, one caller at a time.
 
     Attributes:

@@ -16,7 +16,7 @@ from nest.backends.jax.buckets import Padding
 from nest.backends.jax.dtypes import jax_dtype
 from nest.backends.jax.engine import Engine, States, used_states
 from nest.backends.jax.session_states import taken, zeroed
-from nest.backends.session import BaseSession
+from nest.backends.session import BaseSession, allocating
 from nest.errors import CallError
 from nest.ir.dim import Dim
 from nest.ir.inventory import states
@@ -62,7 +62,7 @@ class Checked:
 
 def new_states(program: Program, symbols: Mapping[str, int], device: Any = None) -> States:
     """The states of a session by definition path, all zero."""
-    with jax.default_device(device):
+    with allocating(program, symbols), jax.default_device(device):
         return {
             path: jnp.zeros(spec.bound(symbols), jax_dtype(spec.dtype))
             for path, spec in states(program).items()

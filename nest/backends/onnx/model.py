@@ -12,7 +12,7 @@ from nest.backends.onnx.options import Options, Provider
 from nest.backends.onnx.runtime import Runtime
 from nest.backends.onnx.session import OnnxSession, call_stateless
 from nest.backends.onnx.weights import WeightFiles
-from nest.backends.session import call_default, session_symbols
+from nest.backends.session import HoldsDefault, call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
@@ -20,7 +20,7 @@ from nest.ir.program import Program
 __all__ = ["OnnxModel", "build"]
 
 
-class OnnxModel:
+class OnnxModel(HoldsDefault):
     """A loaded model: ONNX graphs over weights that are stored once, and lazily made sessions of ONNX Runtime.
 
     Entries are methods, which take and give numpy arrays; the ones with states use a default session, one caller at a

@@ -11,6 +11,8 @@ from nest.backends.calls import EntryCall
 from nest.backends.reference.interpreter import Interpreter
 from nest.backends.session import (
     BaseSession,
+    HoldsDefault,
+    allocating,
     call_default,
     forget,
     session_symbols,
@@ -59,7 +61,7 @@ class NumpyArrays:
         return np.full(tuple(shape), value, dtype=self.interpreter.dtype(DType.of(dtype)))
 
 
-class ReferenceModel:
+class ReferenceModel(HoldsDefault):
     """A loaded model in numpy: the same entries and sessions as on every backend, slowly."""
 
     backend: ClassVar[str] = "reference"
@@ -90,9 +92,23 @@ class ReferenceModel:
         return _single(call, self.interpreter.run(call.function, call(args, kwargs, {}), {}))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self.program.entries:
-            raise AttributeError(f"{self.program.name} has no entry '{name}'")
+        if name.startswith("_") or name == "program" or name not in self.program.entries:
+            raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
         return lambda *args, **kwargs: self._call(name, args, kwargs)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.program.entries})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ReferenceModel:
+        """Parameters of its own over the same program."""
+        own = {path: array.copy() for path, array in self.interpreter.params.items()}
+        interpreter = Interpreter(own, self.interpreter.precision)
+        return ReferenceModel(self.program, interpreter, self.entry, dict(self._session_defaults))
+
+    def __reduce__(self) -> Any:
+        raise CallError(
+            f"A model of the reference backend cannot be pickled; load {self.program.name} again where it is needed."
+        )
 
     def __repr__(self) -> str:
         return f"<ReferenceModel {self.program.name} ({self.interpreter.precision})>"
@@ -104,10 +120,11 @@ class ReferenceSession(BaseSession):
     def __init__(self, model: ReferenceModel, symbols: Mapping[str, int]) -> None:
         super().__init__(model.program, symbols)
         self.model = model
-        self.state = {
-            path: np.zeros(spec.bound(self.symbols), model.interpreter.dtype(DType.of(spec.dtype)))
-            for path, spec in states(model.program).items()
-        }
+        with allocating(self.program, self.symbols):
+            self.state = {
+                path: np.zeros(spec.bound(self.symbols), model.interpreter.dtype(DType.of(spec.dtype)))
+                for path, spec in states(model.program).items()
+            }
 
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         interpreter = self.model.interpreter

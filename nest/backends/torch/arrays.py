@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["DTYPES", "TorchArrays"]
+__all__ = ["DTYPES", "NAMES", "TorchArrays"]
 
 DTYPES: dict[str, torch.dtype] = {
     "f64": torch.float64,
@@ -22,6 +22,12 @@ DTYPES: dict[str, torch.dtype] = {
     "u8": torch.uint8,
     "bool": torch.bool,
 }
+
+
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+_WIDE = (torch.uint16, torch.uint32, torch.uint64)
 
 
 class TorchArrays:
@@ -58,6 +64,8 @@ class TorchArrays:
             return None if x.size == 0 else (int(x.min()), int(x.max()))
         if x.numel() == 0 or x.device.type != "cpu" or torch.compiler.is_compiling():
             return None
+        if x.dtype in _WIDE:  # torch has no reductions for them
+            return self.bounds(x.numpy())
         low, high = torch.aminmax(x)
         return int(low), int(high)
 

@@ -16,13 +16,20 @@ from torch import nn
 
 from nest.backends.calls import EntryCall
 from nest.backends.generated import load_generated
-from nest.backends.session import BaseSession, call_default, session_symbols, touched_states
+from nest.backends.session import (
+    BaseSession,
+    HoldsDefault,
+    allocating,
+    call_default,
+    session_symbols,
+    touched_states,
+)
 from nest.backends.source.names import RESERVED
-from nest.backends.torch.arrays import DTYPES, TorchArrays
+from nest.backends.torch.arrays import DTYPES, NAMES, TorchArrays
 from nest.backends.torch.graphs import GraphRunner
 from nest.backends.torch.source import torch_module
 from nest.errors import CallError, DefinitionError
-from nest.ir.inventory import states
+from nest.ir.inventory import parameters, states
 from nest.ir.plan import plan as make_plan
 from nest.ir.program import Function, Program
 
@@ -51,7 +58,7 @@ class ModelInfo:
         return str(getattr(generic, "value", "f32"))
 
 
-class TorchModel(nn.Module):
+class TorchModel(HoldsDefault, nn.Module):
     """A loaded model. Entries are methods; the ones with states use a default session, one caller at a time.
 
     Everything of `nn.Module` works on it: `state_dict` has definition paths, `parameters()` train, `to`, `deepcopy`,
@@ -110,6 +117,17 @@ class TorchModel(nn.Module):
         with exact_math(self.device):
             return self.nest_methods[name](self, *native)
 
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> TorchModel:
+        # What to(), half() and double() do to every tensor. The program, its casts and its caches have their types.
+        for dtype in {p.dtype for p in self.parameters()}:
+            made = fn(torch.empty(0, dtype=dtype, device=self.device)).dtype
+            if made != dtype:
+                raise CallError(
+                    f"{self.program.name} was made to compute in {_name(dtype)} and cannot be turned into "
+                    f"{_name(made)}: load it so, with dtype='{NAMES.get(made, 'f32')}'."
+                )
+        return cast(TorchModel, super()._apply(fn, recurse))  # type: ignore[no-untyped-call]
+
     def __deepcopy__(self, memo: dict[int, Any]) -> TorchModel:
         other = skeleton(self.program, **_details(self.nest_info))
         memo[id(self)] = other
@@ -148,7 +166,9 @@ class TorchSession(BaseSession):
         if model.program.root.has_state:
             dtype = DTYPES[model.nest_info.dtype]
             make = cast(Any, model).new_state
-            self.state = make(self.symbols["Batch"], self.symbols.get("Capacity", 0), dtype, model.device)
+            # States outlive the block that the session was made in, which may be one of inference_mode.
+            with allocating(self.program, self.symbols), torch.inference_mode(False):
+                self.state = make(self.symbols["Batch"], self.symbols.get("Capacity", 0), dtype, model.device)
         self.graphs = GraphRunner(self.state) if graphs else None
         if self.graphs is not None:
             self.state.runner = self.graphs
@@ -165,7 +185,7 @@ class TorchSession(BaseSession):
             with exact_math(self.model.device):
                 return method(*native)
         self._intact(used)
-        with self._writing(name, written), torch.no_grad(), exact_math(self.model.device):
+        with self._writing(name, written), torch.no_grad(), exact_math(self.model.device, caches=True):
             if self.graphs is None or _loops(call.function):
                 results = method(*native, self.state)
                 return self._own(results) if call.function.views else results
@@ -231,10 +251,9 @@ def build(
     """
     target = checked_device(device)
     model = skeleton(program, **info)
-    model.load_state_dict({path: _tensor(array) for path, array in params.items()}, assign=True, strict=True)
-    dtypes = {DTYPES[s.value] for s in program.root.generics.values() if isinstance(s.value, str)}
-    if len(dtypes) == 1:
-        model.to(dtypes.pop())
+    types = {path: DTYPES[spec.dtype] for path, spec in parameters(program).items()}
+    tensors = {path: _tensor(array).to(types[path]) for path, array in params.items()}
+    model.load_state_dict(tensors, assign=True, strict=True)
     return model.to(target)
 
 
@@ -326,8 +345,16 @@ def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Cal
 
 
 @contextlib.contextmanager
-def exact_math(device: torch.device) -> Iterator[None]:
-    """f32 in f32: no TF32 in convolutions (cuDNN's default) or matrix products, whatever the process has chosen."""
+def exact_math(device: torch.device, *, caches: bool = False) -> Iterator[None]:
+    """f32 in f32: no TF32 in convolutions (cuDNN's default) or matrix products, whatever the process has chosen.
+
+    Args:
+        caches: the call writes caches, which autocast would hand values of another type; it is off in there.
+    """
+    if caches and torch.is_autocast_enabled(device.type):
+        with torch.autocast(device.type, enabled=False), exact_math(device):
+            yield
+        return
     if device.type != "cuda":
         yield
         return
@@ -340,6 +367,10 @@ def exact_math(device: torch.device) -> Iterator[None]:
     finally:
         if chosen != "highest":
             torch.set_float32_matmul_precision(chosen)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return NAMES.get(dtype) or str(dtype).removeprefix("torch.")
 
 
 def _loops(function: Function) -> bool:

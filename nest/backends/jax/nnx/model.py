@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -104,6 +105,9 @@ class NnxModel(nnx.Module):
         """
         return NnxSession(self, session_symbols(self.program, {**self.nest_info.session, **symbols}))
 
+    def _default_session(self) -> NnxSession:
+        return NnxSession(self, session_symbols(self.program, self.nest_info.session), holds_model=False)
+
     def export(self, name: str, *, platforms: Sequence[str] | None = None, **symbols: int) -> Exported:
         """An entry as StableHLO, its generics symbolic; see `exported_entry`. **symbols are `Batch` and `Capacity`."""
         info = self.nest_info
@@ -130,7 +134,7 @@ class NnxModel(nnx.Module):
             native = info.checked(name, args, kwargs, {})
             return self._generated(name, *map(jnp.asarray, native))
         if stateful:
-            return call_default(self, self.new_session, name, args, kwargs)
+            return call_default(self, self._default_session, name, args, kwargs)
         native = info.checked.padded(name, info.checked(name, args, kwargs, {}), {})
         params = {path: v.get_raw_value() for path, v in values.items()}
         results, _ = info.engine(self)(name, params, {}, native)
@@ -162,9 +166,15 @@ def _traced(values: Sequence[Any]) -> bool:
 
 
 class NnxSession(JaxSession):
-    """A session over an NNX module: split once, then pure jax."""
+    """A session over an NNX module: split once, then pure jax.
 
-    def __init__(self, model: NnxModel, symbols: Mapping[str, int]) -> None:
+    Args:
+        model: whose parameters it reads.
+        symbols: `Batch` and `Capacity`.
+        holds_model: keep the model alive; its own default session must not.
+    """
+
+    def __init__(self, model: NnxModel, symbols: Mapping[str, int], *, holds_model: bool = True) -> None:
         info = model.nest_info
         own = dict(variables(model))
         super().__init__(
@@ -175,7 +185,12 @@ class NnxSession(JaxSession):
             params=lambda: {path: variable.get_raw_value() for path, variable in own.items()},
             device=info.device,
         )
-        self.model = model
+        self._model: Callable[[], NnxModel | None] = (lambda: model) if holds_model else weakref.ref(model)
+
+    @property
+    def model(self) -> NnxModel:
+        """The module that the session is of."""
+        return cast(NnxModel, self._model())
 
     def _sibling(self, symbols: Mapping[str, int]) -> NnxSession:
         return NnxSession(self.model, symbols)
