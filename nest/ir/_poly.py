@@ -107,9 +107,9 @@ def divide(p: Poly, lead: tuple[Monomial, int], tail: Poly) -> tuple[Poly, Poly]
         rest = subtract(rest, add(((m, times * coefficient),), multiply(part, tail)))
 
 
-def _nonnegative(p: Poly) -> bool:
+def nonnegative(p: Poly) -> bool:
     """Whether `p` is >= 0 by its form alone."""
-    return all(c > 0 and all(_nonnegative(atom[1]) for atom in m) for m, c in p)
+    return all(c > 0 and all(nonnegative(atom[1]) for atom in m) for m, c in p)
 
 
 def _cancel(p: Poly, d: Poly) -> tuple[Poly, Poly]:
@@ -121,7 +121,7 @@ def _cancel(p: Poly, d: Poly) -> tuple[Poly, Poly]:
     common = list(d[0][0])
     for m, _ in p + d:
         common = [a for i, a in enumerate(common) if common[:i].count(a) < m.count(a)]
-    shared = tuple(a for a in common if _nonnegative(a[1]))
+    shared = tuple(a for a in common if nonnegative(a[1]))
     p = tuple((_without(m, shared) or (), c // g) for m, c in p if c // g)
     return p, tuple((_without(m, shared) or (), c // g) for m, c in d)
 
@@ -160,7 +160,7 @@ def floordiv(p: Poly, d: Poly, flatten: bool = True) -> Poly:
     if not d:
         raise ZeroDivisionError
     negated = scale(d, -1)
-    if _nonnegative(negated):
+    if nonnegative(negated):
         return floordiv(scale(p, -1), negated, flatten)
     quotient, r = divide(p, d[0], d[1:])
     if not r:

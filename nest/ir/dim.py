@@ -98,6 +98,14 @@ class Dim:
         """The names in the canonical expression."""
         return _poly.symbols(self._poly)
 
+    def at_most(self, other: int | Dim) -> bool | None:
+        """Whether it is never more than `other`, by the expressions and by known values; None where neither says."""
+        rest = Dim.of(other) - self
+        if rest.value is not None:
+            return rest.value >= 0
+        known = {name: Dim.constant(value) for name, value in rest._values.items()}
+        return True if _poly.nonnegative(rest.substitute(known)._poly) else None
+
     def same(self, other: int | Dim) -> bool:
         """Whether both are the same expression, whatever they are worth."""
         other = Dim.of(other)

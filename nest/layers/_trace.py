@@ -105,6 +105,17 @@ class Trace:
     def same_shape(self, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> bool:
         return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
 
+    def need_at_most(self, low: Dim, high: Dim, message: str, *types: tuple[str, TensorType]) -> None:
+        """low <= high, or the message; where no value decides, every call has to satisfy it."""
+        low, high = self.simplify(low), self.simplify(high)
+        known = low.at_most(high)
+        if known is False:
+            raise fail(message, *types)
+        rule = low <= high
+        rules = self.function.signature.rules
+        if known is None and str(rule) not in map(str, rules):
+            rules.append(rule)
+
     # -- states --------------------------------------------------------------------------------------------
 
     def write(self, path: Path) -> int:
@@ -202,7 +213,12 @@ def python_error(error: Exception, filename: str, owner: str) -> DefinitionError
     own = [f for f in frames if f.filename == filename] or [f for f in frames if not is_framework(f.filename)]
     frame = (own or list(frames))[-1]
     place = _short(frame.filename, frame.lineno or 0)
-    refused = DefinitionError(f"{place}, in {owner}: {type(error).__name__}: {error}\n  at    {frame.line}")
+    what = f"{type(error).__name__}: {error}"
+    if isinstance(error, RecursionError):
+        what = "this calls itself without an end."
+    elif "super(type, obj)" in str(error) or str(error).startswith("super()"):
+        what = "super() does not reach a traced method: give what the base computes a name of its own, and call that."
+    refused = DefinitionError(f"{place}, in {owner}: {what}\n  at    {frame.line}")
     refused.located = True
     return refused
 

@@ -91,6 +91,11 @@ class _BlockType(type):
         if known is None:
             known = elaboration.built[key] = super().__call__()
             known._elaborate(bound, elaboration, caller_line(sys._getframe(1)))
+        elif not known._frozen:
+            raise DefinitionError(
+                f"{cls.__name__} is built inside its own build, with the same generics, which would never end: give "
+                f"the inner one other sizes, or a class of its own."
+            )
         return known
 
 

@@ -12,6 +12,7 @@ from nest.ir.program import Program
 from nest.layers._definitions import definition_of
 from nest.layers._elaboration import Elaboration, current_elaboration
 from nest.layers._functions import function_of
+from nest.layers._reserved import TAKEN
 from nest.layers._trace import located
 from nest.layers.block import Block
 
@@ -47,6 +48,11 @@ def elaborate(
     names = entry_names(root)
     if not names:
         raise DefinitionError(f"{root.__name__} has no entry: mark a method with @entry.")
+    if taken := sorted(TAKEN.intersection(names)):
+        raise DefinitionError(
+            f"{root.__name__} has an entry '{taken[0]}', and every loaded model or session has something of that name: "
+            f"name the entry otherwise."
+        )
     unknown = [n for n in generics if n not in root._fields().kinds]
     if unknown:
         kinds = root._fields().kinds

@@ -63,17 +63,13 @@ class Nesting:
         return here == statement_of(uses[0].location) and node.loops == uses[0].loops
 
     def _depth(self, node: Node) -> int:
-        """How deep the expression of a node is, with what is nested in it."""
-        known = self._depths.get(id(node))
-        if known is None:
-            inner = (
-                self._depths.get(id(x.node), 0)
-                for x in node.inputs
-                if isinstance(x, Value) and x.node is not None
-            )
-            nested = [d for d in inner if d <= _DEEPEST]
-            known = self._depths[id(node)] = 1 + max(nested, default=0)
-        return known
+        """How deep the expression of a node of one result is, with what is nested in it."""
+        key = id(node.outputs[0])
+        if key not in self._depths:
+            # By value: folding makes other nodes of the same values.
+            inner = (self._depths.get(id(x), 0) for x in node.inputs if isinstance(x, Value))
+            self._depths[key] = 1 + max((d for d in inner if d <= _DEEPEST), default=0)
+        return self._depths[key]
 
     def _effect_between(self, node: Node, use: Node | None) -> bool:
         """Whether a state is written after a node and before its use: nested, it would see what was written."""

@@ -41,6 +41,8 @@ def _reduce(op: str, x: Tensor, axes: Axes, keepdims: bool, kind: str | None) ->
     normal = tuple(sorted(axis_of(x, a, op) for a in given))
     if len(set(normal)) != len(normal):
         raise fail(f"{op} names an axis twice: {given}.", ("x", x.type))
+    if not normal:
+        raise fail(f"{op} takes at least one axis, and got none.", ("x", x.type))
     one = Dim.constant(1)
     shape = [one if a in normal else d for a, d in enumerate(x.shape) if keepdims or a not in normal]
     return emit(op, [x], TensorType(shape, x.dtype), axes=normal, keepdims=keepdims)

@@ -109,6 +109,10 @@ def stack(tensors: Sequence[Tensor], axis: int) -> Tensor:
     if not given:
         raise fail("stack takes at least one tensor.")
     rank = given[0].rank + 1
+    if not -rank <= axis < rank:
+        raise fail(
+            f"stack makes a tensor of rank {rank}, which has no axis {axis}.", ("tensors", given[0].type)
+        )
     axis %= rank
     one = [reshape(t, (*t.shape[:axis], 1, *t.shape[axis:])) for t in given]
     return concat(one, axis)
@@ -121,9 +125,9 @@ def slice(x: Tensor, axis: int, start: Size, stop: Size, step: int = 1) -> Tenso
     low, high, size = Dim.of(start), Dim.of(stop), x.shape[axis]
     if step < 1:
         raise fail(f"slice takes a step of 1 or more, and got {step}.", ("x", x.type))
-    values = (low.value, high.value, size.value)
-    if None not in values and not 0 <= values[0] <= values[1] <= values[2]:  # type: ignore[operator]
-        raise fail(f"slice {low}:{high} is not inside axis {axis}, which is {size}.", ("x", x.type))
+    outside = f"slice {low}:{high} is not inside axis {axis}, which is {size}."
+    for smaller, larger in ((Dim.constant(0), low), (low, high), (high, size)):
+        current().need_at_most(smaller, larger, outside, ("x", x.type))
     length = high - low if step == 1 else (high - low + step - 1) // step
     shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
     return emit("slice", [x], TensorType(shape, x.dtype), axis=axis, start=low, stop=high, step=step)
@@ -154,6 +158,7 @@ def broadcast_to(x: Tensor, shape: Iterable[Size]) -> Tensor:
 def iota(size: Size, dtype: DType | str = "i32") -> Tensor:
     """0, 1, ..., size - 1."""
     length = Dim.of(size)
+    current().need_at_most(Dim.constant(0), length, f"iota takes a size of 0 or more, and got {length}.")
     return emit("iota", [], TensorType([length], DType.of(dtype)), size=length)
 
 
