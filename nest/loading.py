@@ -93,7 +93,7 @@ def load(
     options |= _runtime_options(backend, runtime)
     session = {n: positive(n, generics.pop(n)) for n in _SESSION if n in generics}
     if entry is not None:
-        session = {n: v for n, v in entry.generics.items() if n in _SESSION} | session
+        session = {n: int(v) for n, v in entry.generics.items() if n in _SESSION} | session
     with held():
         program = _program(name if entry is None else entry, entry, dtype, generics, trust_source, loops=True)
     fetching = {

@@ -47,6 +47,8 @@ class Trace:
         self.versions: dict[Path, int] = {}
         self.loops: list[LoopMark] = []
         self.loop_count = 0
+        # The values of this function, which are those that its nodes may take.
+        self._own: dict[int, Value] = {id(v): v for v in function.arguments}
         self._divisible: list[tuple[Dim, Dim]] | None = None
         self._equal: dict[str, Dim] | None = None
 
@@ -60,8 +62,15 @@ class Trace:
         *types: TensorType,
     ) -> tuple[Value, ...]:
         """Append a node; the values it produces."""
+        for x in inputs:
+            if isinstance(x, Value) and id(x) not in self._own:
+                raise fail(
+                    f"A tensor of another call was used in {self.function.name}: {x.type}.",
+                    hint="A tensor lives in the method that made it: pass it as an argument, or keep it in a State.",
+                )
         node = Node(op, inputs, attrs, types, self._location(), tuple(self.loops))
         self.function.nodes.append(node)
+        self._own.update((id(v), v) for v in node.outputs)
         return node.outputs
 
     def _location(self) -> Location | None:

@@ -116,6 +116,11 @@ def method_types(method: Callable[..., Any]) -> MethodTypes:
     fills: list[str | None] = []
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
         names.append(parameter.name)
+        if results is not None and parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            raise DefinitionError(
+                f"{where}: argument '{parameter.name}' is {parameter.kind.description}; the arguments of a function of "
+                f"the program are plain ones, which callers give by position or by name."
+            )
         annotation = (
             None if results is None else _evaluate(method.__annotations__.get(parameter.name), scope, where)
         )

@@ -81,3 +81,30 @@ def test_thousands_of_operations_in_a_row(backend: str) -> None:
             return x
 
     assert nest.load(Long, backend=backend, weights=None).run([1.0]).tolist() == [3001.0]
+
+
+def test_a_tensor_that_was_kept_from_another_method() -> None:
+    kept: list[Tensor] = []
+
+    class Leak(Block):
+        @entry
+        def run(self, x: Float32[Tensor, "A"]) -> Float32[Tensor, "A"]:
+            kept.append(x)
+            return x + 1.0
+
+        @entry
+        def other(self, x: Float32[Tensor, "A"]) -> Float32[Tensor, "A"]:
+            return x + kept[0]
+
+    with pytest.raises(DefinitionError, match=r"A tensor of another call was used in other: f32\[A\]"):
+        elaborate(Leak)
+
+
+def test_arguments_by_name_alone() -> None:
+    class Named(Block):
+        @entry
+        def run(self, *, x: Float32[Tensor, "A"]) -> Float32[Tensor, "A"]:
+            return x
+
+    with pytest.raises(DefinitionError, match="argument 'x' is keyword-only; the arguments of a function"):
+        elaborate(Named)
