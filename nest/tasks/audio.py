@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 from pathlib import Path
@@ -129,6 +130,11 @@ def _decode(encoded: str | io.BytesIO, name: str) -> tuple[NDArray[np.float32], 
     size = Path(encoded).stat().st_size if isinstance(encoded, str) else len(encoded.getbuffer())
     if size == 0:
         raise InputError(f"There is no audio in {name}: it is empty (0 bytes).")
+    if _is_text(encoded):  # the decoder would look for mp3 frames in it, and report each failure
+        raise InputError(
+            f"No audio could be decoded from {name} ({size} bytes): it holds text. Expected a wav, flac, mp3 or ogg "
+            "file."
+        )
     try:
         samples, rate = soundfile.read(encoded, dtype="float32", always_2d=True)
     except (soundfile.SoundFileError, TypeError) as error:  # TypeError: it takes *.raw for headerless
@@ -139,6 +145,19 @@ def _decode(encoded: str | io.BytesIO, name: str) -> tuple[NDArray[np.float32], 
     if len(samples) == 0:
         raise InputError(f"There is no audio in {name}: its header is valid and it holds no samples.")
     return samples, int(rate)
+
+
+def _is_text(encoded: str | io.BytesIO) -> bool:
+    if isinstance(encoded, str):
+        with Path(encoded).open("rb") as file:
+            start = file.read(512)
+    else:
+        start = bytes(encoded.getbuffer()[:512])
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return all(c.isprintable() or c.isspace() for c in text)
 
 
 def _reason(error: Exception) -> str:

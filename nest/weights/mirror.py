@@ -61,10 +61,19 @@ class MirrorSource:
         return name in self._members
 
     def local(self, spec: FileSpec) -> Path | None:
-        """The file, if it was made before and is intact; one that is damaged is made again."""
-        return self._made(spec.name) if self.offers(spec.name) else None
+        """The file, if it was made before.
+
+        Raises:
+            DigestError: it is damaged; `download` makes it again.
+        """
+        path = self._folder / spec.name
+        if not self.offers(spec.name) or not path.is_file():
+            return None
+        self._accept(self._verifier.digest(path), self._members[spec.name], str(path))
+        return path
 
     def _made(self, name: str) -> Path | None:
+        """The file, if it was made before and is intact."""
         path = self._folder / name
         if not path.is_file():
             return None
@@ -163,7 +172,7 @@ class MirrorSource:
                     f"It was not used."
                 )
 
-    def _accept(self, digest: str, member: MirrorFile) -> None:
+    def _accept(self, digest: str, member: MirrorFile, what: str | None = None) -> None:
         """A file is right when it is the published one, or the one that the mirror declares."""
         pinned = self._pinned[member.replaces]
         declared = member.converted_sha256 if member.converter else member.sha256
@@ -171,6 +180,6 @@ class MirrorSource:
         if digest not in accepted:
             expected = " or ".join(accepted) or "of a pin (the entry declares none)"
             raise DigestError(
-                f"'{member.replaces}' made from {self} is not the pinned file: expected the sha256 "
+                f"{what or repr(member.replaces)}, made from {self}, is not the pinned file: expected the sha256 "
                 f"{expected}; it has {digest}. It was not used."
             )

