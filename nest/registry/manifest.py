@@ -40,7 +40,7 @@ __all__ = [
 class Table(BaseModel):
     """A table of the manifest: immutable, strict about types, closed to unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, strict=True)
 
 
 class Model(Table):
