@@ -19,7 +19,8 @@ from nest.backends.installed import backend as known_backend
 from nest.errors import BindingError, CallError, DefinitionError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
-from nest.layers import Block, elaborate
+from nest.layers import Block
+from nest.layers.entry import elaborate_with
 from nest.loops import loops_for
 from nest.registry import Entry, find
 
@@ -82,9 +83,9 @@ def load(
     """
     runtime: dict[str, Any] = {"providers": providers, "threads": threads, "session_options": session_options}
     runtime = {n: v for n, v in runtime.items() if v is not None}
-    backend = backend or chosen_backend(
-        device=device, precision=precision, dtype=dtype or generics.get("T"), **runtime
-    )
+    if backend is None:
+        dtype_asked = dtype or generics.get("T")
+        backend = chosen_backend(device=device, precision=precision, dtype=dtype_asked, **runtime)
     make = _backend(backend)
     dtype = _dtype_name(dtype)
     _check(weights, seed)
@@ -160,7 +161,7 @@ def build_model(program: Program, params: Mapping[str, Any], backend: str) -> An
 
 
 def program_of(
-    name: str | os.PathLike[str] | Entry, *, trust_source: bool | None = None, **generics: Any
+    name: str | os.PathLike[str] | Entry, /, *, trust_source: bool | None = None, **generics: Any
 ) -> Program:
     """The typed program of an entry, without weights: its generics bound, other values given by keyword."""
     entry = _entry(name)
@@ -195,13 +196,18 @@ def _program(
         root = cast(type[Block], name)
         if "T" in root._fields().kinds:
             given.setdefault("T", "f32")
-        return elaborate(root, loops=loops_for(root) if loops else None, **given)
+        return elaborate_with(root, given, loops=loops_for(root) if loops else None)
     root = cast(type[Block], entry.definition(trust_source=trust_source))
     own: dict[str, Any] = {n: v for n, v in entry.generics.items() if n not in _SESSION}
+    if not issubclass(root, Block):
+        raise DefinitionError(
+            f"{entry.source}: '{root.__name__}', which source.root of '{entry.name}' names, is no Block: derive it "
+            f"from nest.layers.Block."
+        )
     heads = entry.manifest.generation.alignment_heads if entry.manifest.generation else None
     if heads and "alignment_heads" in root._fields().kinds and not _resized(given, own):
         own["alignment_heads"] = tuple(tuple(pair) for pair in heads)
-    return elaborate(root, name=entry.name, loops=loops_for(root) if loops else None, **{**own, **given})
+    return elaborate_with(root, {**own, **given}, name=entry.name, loops=loops_for(root) if loops else None)
 
 
 _DTYPE_NAMES = {"float64": "f64", "double": "f64", "float32": "f32", "float": "f32", "float16": "f16", "half": "f16",

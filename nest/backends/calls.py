@@ -27,7 +27,11 @@ class Arrays(Protocol):
         """Whether it is a native or numpy array."""
 
     def from_python(self, x: Any, kind: str) -> Any:
-        """An array from numbers or nested lists; raises ValueError or TypeError where it cannot."""
+        """An array from numbers, nested lists or another framework's tensor.
+
+        Raises:
+            ValueError, TypeError, RuntimeError: it is none; says why.
+        """
 
     def bounds(self, x: Any) -> tuple[int, int] | None:
         """The smallest and largest integer; None where it is empty or asking would wait for a device."""
@@ -123,7 +127,11 @@ class EntryCall:
         if not self.arrays.is_array(value):
             try:
                 value = self.arrays.from_python(value, kind)
-            except (ValueError, TypeError) as error:
+            except (
+                ValueError,
+                TypeError,
+                RuntimeError,
+            ) as error:  # RuntimeError: a tensor that gives no array
                 raise self._wrong(parameter, f"it cannot be read as an array of numbers ({error})") from None
         # A single position stands for every row.
         if kind == "int" and parameter.type.rank == 1 and self.arrays.shape(value) == ():
@@ -165,7 +173,9 @@ class EntryCall:
         """Integers fit Int32, and indices are in range; what lies on a device is not waited for."""
         if parameter.type.dtype.value != "i32" or (bounds := self.arrays.bounds(array)) is None:
             return
-        low, high = bounds
+        self._between(parameter, *bounds, symbols)
+
+    def _between(self, parameter: Parameter, low: int, high: int, symbols: Mapping[str, int]) -> None:
         if low < -(2**31) or high >= 2**31:
             raise self._wrong(
                 parameter, f"it has the value {low if low < -(2**31) else high}, which does not fit Int32"
@@ -183,6 +193,8 @@ class EntryCall:
     def _filled(self, parameter: Parameter, symbols: Mapping[str, int]) -> Any:
         shape = [d.evaluate(symbols) for d in parameter.type.shape]
         value = 0 if parameter.fill is None else parameter.fill.evaluate(symbols)
+        if 0 not in shape:  # lengths = S, where S is 0
+            self._between(parameter, value, value, symbols)
         return self.arrays.full(shape, value, parameter.type.dtype.value)
 
     def _rules(self, symbols: Mapping[str, int]) -> None:

@@ -43,7 +43,7 @@ def source_faults(file: Path, source: Source) -> Iterator[Fault]:
     """
     try:
         tree = ast.parse(file.read_text(encoding="utf-8"))
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         yield f"not Python: {error}", getattr(error, "lineno", None)
         return
     if ast.get_docstring(tree) is None:

@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: after `--help` and `--version`, and for wrong usage.
     """
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a narrow code page is no reason to stop
@@ -46,7 +47,10 @@ def _guarded(args: argparse.Namespace) -> int:
         return INTERRUPTED
     except NestError as error:
         return _fail(str(error), debug=args.debug)
-    except Exception as error:
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # SystemExit: a command returns its code, and nothing else ends it
         return _fail(_unexpected(error), debug=args.debug)
 
 
@@ -63,7 +67,7 @@ def _fail(message: str, *, debug: bool) -> int:
     return FAILED
 
 
-def _unexpected(error: Exception) -> str:
+def _unexpected(error: BaseException) -> str:
     from nest._env import overlapping
 
     what = f"{type(error).__name__}: {error}".removesuffix(": ").rstrip(".")
@@ -73,6 +77,16 @@ def _unexpected(error: Exception) -> str:
         f"This was not expected: {what}.{cause} Run the command again with --debug to see where it came from; a "
         f"report needs those lines."
     )
+
+
+def _open_streams() -> None:
+    """Open what whoever started this has closed: the next file would take its number, and have what is printed."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
 def _silence_stdout() -> None:

@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
         announce_fetch(entry)
     transcribe = pipeline(
         args.name,
-        backend=args.backend or _announced(),
+        backend=_announced() if args.backend is None else args.backend,
         local_files_only=args.offline,
         trust_source=args.trust_source or None,
     )
@@ -68,10 +68,16 @@ def _announced() -> str:
 
 def _inputs(entry: Entry, files: list[str]) -> list[_Input]:
     if files:
-        return [_Input(name, sys.stdin.buffer if name == "-" else name) for name in files]
+        return [_Input(name, _standard_input() if name == "-" else name) for name in files]
     if not entry.samples:
         raise InputError(f"'{entry.name}' has no sample: give a FILE.")
     return [_Input(sample.audio or "?", str(sample_file(entry, sample)), sample) for sample in entry.samples]
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise InputError("'-' is standard input, which whoever started this has closed: give a FILE.")
+    return sys.stdin.buffer
 
 
 def _text(item: _Input, transcript: Transcript, count: int, position: int) -> str:

@@ -16,7 +16,7 @@ from nest.layers._reserved import TAKEN
 from nest.layers._trace import located
 from nest.layers.block import Block
 
-__all__ = ["elaborate", "entry"]
+__all__ = ["elaborate", "elaborate_with", "entry"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +29,7 @@ def entry(method: F) -> F:
 
 def elaborate(
     root: type[Block],
+    /,
     *,
     name: str | None = None,
     loops: Mapping[str, Callable[..., Any]] | None = None,
@@ -45,6 +46,26 @@ def elaborate(
     Raises:
         DefinitionError: the definition breaks a rule; the message has the line and where each symbol was bound.
     """
+    return elaborate_with(root, generics, name=name, loops=loops)
+
+
+def elaborate_with(
+    root: type[Block],
+    generics: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    loops: Mapping[str, Callable[..., Any]] | None = None,
+) -> Program:
+    """`elaborate`, with the generics as a mapping: one from a file may have any name, that of an argument too.
+
+    Raises:
+        DefinitionError: as `elaborate`.
+    """
+    if not (isinstance(root, type) and issubclass(root, Block)):
+        raise DefinitionError(
+            f"{getattr(root, '__name__', repr(root))} is no Block, and the root of a definition is one: derive it from "
+            f"nest.layers.Block."
+        )
     names = entry_names(root)
     if not names:
         raise DefinitionError(f"{root.__name__} has no entry: mark a method with @entry.")
@@ -80,6 +101,10 @@ def elaborate(
         return Program(name or root.__name__, definition_of(block), functions, tuple(block._rules))
     except DefinitionError as error:
         raise located(error) from error.__cause__
+    except SystemExit as error:  # a definition does not end the program that reads it
+        raise DefinitionError(
+            f"{name or root.__name__} ended the program (SystemExit: {error}) while it was elaborated."
+        ) from error
     finally:
         current_elaboration.reset(token)
 

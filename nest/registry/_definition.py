@@ -28,7 +28,9 @@ def load_root(path: Path, root: str) -> type:
         DefinitionError: the file cannot be read, is not Python, raises while it runs, or has no such class.
     """
     module = _module(path)
-    found = getattr(module, root, None)
+    found = vars(module).get(
+        root
+    )  # what is written there: no attribute of modules, nothing made when asked for
     if not isinstance(found, type):
         classes = [name for name, value in vars(module).items() if _is_own_class(value, module)]
         raise DefinitionError(

@@ -74,7 +74,7 @@ def read_bindings(file: Path, faults: Faults) -> Bindings | None:
 
 def read_samples(file: Path, faults: Faults) -> list[Sample]:
     """`samples.json`; an entry without one has no samples."""
-    if not file.is_file():
+    if not file.exists():
         return []
     text = read_text(file, faults)
     data = None if text is None else parse_json(file, text, faults)
@@ -91,7 +91,10 @@ def read_samples(file: Path, faults: Faults) -> list[Sample]:
 def read_text(file: Path, faults: Faults) -> str | None:
     """The file's text; None where a fault was recorded."""
     try:
-        return file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
+        if not text.startswith("\ufeff"):
+            return text
+        faults.add(file, "it begins with a byte order mark; save it as UTF-8 without one", lines={(): 1})
     except FileNotFoundError:
         faults.add(file, "the file is missing")
     except UnicodeDecodeError as error:
@@ -118,6 +121,8 @@ def parse_json(file: Path, text: str, faults: Faults) -> Any:
     except (RecursionError, ValueError) as error:
         faults.add(file, f"not valid JSON: {_beyond(error)}")
         return None
+    if data is None:
+        faults.add(file, "expected an object or a list; came null")
     for name in repeated:
         faults.add(file, "the key stands twice in one object", (name,), _last_key_lines(text))
     return data

@@ -67,10 +67,10 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
     return Card(
         folder=folder,
         trusted=trusted,
-        task=task if isinstance(task, str) else None,
+        task=task if isinstance(task, str) and task.isprintable() else None,
         tags=_texts(model.get("tags")),
         aliases=_texts(model.get("aliases")),
-        repo=repo if isinstance(repo, str) else None,
+        repo=repo if isinstance(repo, str) and repo.isprintable() else None,
         size=_size(weights.get("files")),
         **words,
     )
@@ -107,7 +107,9 @@ def _text(file: Path, model: Mapping[str, Any], key: str) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+    if not isinstance(value, list):
+        return ()
+    return tuple(item for item in value if isinstance(item, str) and item.isprintable())
 
 
 def _size(files: Any) -> int | None:
@@ -116,7 +118,7 @@ def _size(files: Any) -> int | None:
     needed = [
         item.get("size") if isinstance(item, dict) else None for item in files if not _is_optional(item)
     ]
-    sizes = [size for size in needed if isinstance(size, int)]
+    sizes = [size for size in needed if type(size) is int and size >= 0]
     return sum(sizes) if sizes and len(sizes) == len(needed) else None
 
 

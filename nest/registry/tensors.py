@@ -33,12 +33,13 @@ from nest.registry.manifest import Table
 __all__ = ["TENSORS_FILE", "TensorList", "read_tensors", "write_tensors"]
 
 TENSORS_FILE = "tensors.json"
-_SPEC = re.compile(rf"({'|'.join(STORED_DTYPES)})\[(?:\d+(?:, \d+)*)?\]")
+_SPEC = re.compile(rf"({'|'.join(STORED_DTYPES)})\[(?:\d{{1,18}}(?:, \d{{1,18}})*)?\]")
 
 
 def _spec(text: str) -> str:
     if not _SPEC.fullmatch(text):
-        raise ValueError(f"expected a dtype and a shape, 'f32[384, 80, 3]'; came '{text}'")
+        shown = text if len(text) <= 80 else f"{text[:77]}..."
+        raise ValueError(f"expected a dtype and a shape, 'f32[384, 80, 3]'; came '{shown}'")
     return text
 
 

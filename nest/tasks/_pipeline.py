@@ -37,7 +37,8 @@ def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: 
 
         fetch_options = {name: value for name, value in load_options.items() if name in _FETCH_OPTIONS}
         asked = {name: value for name, value in load_options.items() if name in _BACKEND_OPTIONS}
-        backend = backend or chosen_backend(extras=("audio",), **asked)
+        if backend is None:
+            backend = chosen_backend(extras=("audio",), **asked)
         return make(load(name, backend=backend, **load_options), **fetch_options)
     given = [*(["backend"] if backend is not None else []), *load_options]
     if given:

@@ -136,7 +136,7 @@ def _decode(encoded: str | io.BytesIO, name: str) -> tuple[NDArray[np.float32], 
             "file."
         )
     try:
-        samples, rate = soundfile.read(encoded, dtype="float32", always_2d=True)
+        samples, rate = soundfile.read(_native(encoded), dtype="float32", always_2d=True)
     except (soundfile.SoundFileError, TypeError) as error:  # TypeError: it takes *.raw for headerless
         raise InputError(
             f"No audio could be decoded from {name} ({size} bytes): {_reason(error)}. Expected a wav, flac, "
@@ -145,6 +145,11 @@ def _decode(encoded: str | io.BytesIO, name: str) -> tuple[NDArray[np.float32], 
     if len(samples) == 0:
         raise InputError(f"There is no audio in {name}: its header is valid and it holds no samples.")
     return samples, int(rate)
+
+
+def _native(encoded: str | io.BytesIO) -> str | bytes | io.BytesIO:
+    """A name as the system has it: soundfile would encode text more strictly than the system wrote it."""
+    return os.fsencode(encoded) if isinstance(encoded, str) and os.name == "posix" else encoded
 
 
 def _is_text(encoded: str | io.BytesIO) -> bool:

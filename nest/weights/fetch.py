@@ -80,7 +80,7 @@ def fetch(
     locked = LockFile.choose(lock, root)
     specs = [locked.pin(weights, spec) for spec in chosen_files(entry, names)]
     _check_pinned(entry, specs, rules, locked, require_hashes=require_hashes)
-    shown = sys.stderr.isatty() if progress is None else progress
+    shown = (sys.stderr is not None and sys.stderr.isatty()) if progress is None else progress
     sources = Sources(weights, rules, root=root, cache_dir=folder, token=token, progress=shown)
     fetcher = _Fetcher(entry, weights, sources, rules, locked)
     missing = [spec for spec in specs if not fetcher.find(spec)]
@@ -171,7 +171,7 @@ class _Fetcher:
 
         sizes = [spec.size for spec in missing]
         total = None if None in sizes else sum(size or 0 for size in sizes)
-        if progress is not False:
+        if progress is not False and sys.stderr is not None:  # as under pythonw, or where it was closed
             for fault in (fault for spec in missing for fault in self.damaged.get(spec.name, [])):
                 sys.stderr.write(f"To be fetched again: {fault}\n")
             names = " and ".join(spec.name for spec in missing)

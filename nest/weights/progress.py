@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -46,8 +47,11 @@ class Meter:
     @classmethod
     def on_terminal(cls, label: str, total: int | None, *, wanted: bool | None) -> Meter:
         """A meter on standard error, if that is a terminal or if it is `wanted` all the same."""
-        shown = sys.stderr.isatty() if wanted is None else wanted
-        return cls(label, total, sys.stderr if shown else None)
+        stream = sys.stderr
+        if stream is None:  # as under pythonw
+            return cls(label, total, None)
+        capable = stream.isatty() and os.environ.get("TERM") != "dumb"  # which cannot take a line back
+        return cls(label, total, stream if (capable if wanted is None else wanted) else None)
 
     def report(self, count: int, *, came: bool = True) -> None:
         """Count bytes; called from any thread.
@@ -71,11 +75,22 @@ class Meter:
                 self._recent.popleft()
             if self._stream is not None and now - self._drawn_at >= _REDRAW_SECONDS:
                 self._drawn_at = now
-                self._stream.write(f"\r\x1b[K{self.line()}")
+                self._stream.write(f"\r\x1b[K{self.line(_columns(self._stream))}")
                 self._stream.flush()
 
-    def line(self) -> str:
-        """`whisper-tiny  [#######...]  43%  65 of 151 MB  12.3 MB/s  7 s left`."""
+    def line(self, columns: int | None = None) -> str:
+        """`whisper-tiny  [#######...]  43%  65 of 151 MB  12.3 MB/s  7 s left`.
+
+        Of a terminal of `columns`, less than its width: a line that wraps is not taken back. The bar goes first.
+        """
+        parts = self._parts()
+        if columns is None:
+            return "  ".join(parts)
+        if len("  ".join(parts)) >= columns:
+            parts = [part for part in parts if not part.startswith("[")]
+        return "  ".join(parts)[: max(columns - 1, 0)]
+
+    def _parts(self) -> list[str]:
         done, total = self._done, self._total
         parts = [self._label]
         if total:
@@ -86,7 +101,7 @@ class Meter:
             parts.append(f"{size_text(round(speed))}/s")
             if total and done < total:
                 parts.append(f"{time_text((total - done) / speed)} left")
-        return "  ".join(parts)
+        return parts
 
     def _speed(self) -> float:
         """Bytes a second of late; 0 where it is too early to say."""
@@ -104,6 +119,14 @@ class Meter:
         if self._stream is not None and self._drawn_at >= 0:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
+
+
+def _columns(stream: TextIO) -> int | None:
+    """The width of the terminal; None where it has none to tell."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):  # no terminal, or no file at all
+        return None
 
 
 def size_text(count: int | None) -> str:

@@ -196,3 +196,23 @@ def test_indices_out_of_range_are_named(model: Any) -> None:
         "argument 'lengths' is i32[Batch], but it has the value 3, and names places of an axis: 1 to 2."
         in message
     )
+
+
+def test_a_prompt_of_no_tokens(model: Any) -> None:
+    session = model.new_session()
+    session.listen(mel())
+    before = session.prefill([[1, 2]])
+    message = told(lambda: session.prefill(np.zeros((1, 0), np.int32)))
+    assert "argument 'lengths' is i32[Batch], but it has the value 0, and names " in message
+    np.testing.assert_array_equal(session.prefill([[1, 2]]), before)  # nothing ran, and the session goes on
+
+
+def test_a_tensor_that_gives_no_array(model: Any) -> None:
+    class Tensor:
+        shape = (1, 5, 30)
+
+        def __array__(self, *_: object, **__: object) -> np.ndarray[Any, Any]:
+            raise RuntimeError("It is on another device.")
+
+    message = told(lambda: model.encode(Tensor()))
+    assert "it cannot be read as an array of numbers (It is on another device.)." in message

@@ -114,6 +114,18 @@ DEFINITION_FAULTS: dict[str, tuple[str, str, str, str]] = {
     "generic": ("nest.toml", "Heads = 6\n", "Heads = 5\n", "requires D%Heads == 0"),
     "missing generic": ("nest.toml", "Inner = 1536\n", "", "'Inner' is not one of the generics"),
     "unknown generic": ("nest.toml", "Heads = 6\n", "Heads = 6\nRopes = 1\n", "has no generic 'Ropes'"),
+    "a generic that is called like an argument": (
+        "nest.toml",
+        "Heads = 6\n",
+        "Heads = 6\nname = 1\nloops = 1\nroot = 1\n",
+        "has no generic 'name'",
+    ),
+    "no block": (
+        "nest.toml",
+        'root = "Model"',
+        'root = "Tensor"',
+        "'Tensor', which source.root of 'my-whisper' names, is no",
+    ),
     "tiny": ("nest.toml", "Heads = 3\n", "Heads = 5\n", "with the generics of [tiny]: "),
     "not Python": ("model.py", "class Mlp(Block):", "class Mlp(Block:", "model.py:"),
     "a shape": ("model.py", "gelu(self.fc1(x))", "gelu(x)", "Mlp"),

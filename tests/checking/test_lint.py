@@ -287,6 +287,11 @@ def test_a_long_line_of_python(copy: Copy) -> None:
     ]
 
 
+def test_a_definition_that_python_cannot_parse(copy: Copy) -> None:
+    copy.edit("model.py", "\n\nclass Mlp", f"\n\nDEEP = {'+'.join('1' * 20_000)}\n\n\nclass Mlp")
+    assert any("model.py: not Python: " in text for part, text in faults(copy) if part == "definition")
+
+
 def test_lint_finds_entries_like_everything_else(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEST_ZOO", str(copy.folder.parent))
     assert lint("my-whisper").folder == copy.folder

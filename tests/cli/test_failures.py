@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -114,3 +115,51 @@ def test_a_narrow_code_page_is_no_reason_to_stop(process: Command, tmp_path: Pat
         env={"PYTHONPATH": f"{tmp_path}:{ROOT}", "PYTHONIOENCODING": "ascii"},
     )
     assert (outcome.code, outcome.out, outcome.err) == (0, "na\\xefve \\u4f60\n", "")
+
+
+def test_a_command_that_ends_the_program_is_an_error(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(COMMAND, raising(SystemExit(4)))
+    outcome = command("list")
+    assert outcome.code == 1
+    assert outcome.err.startswith("nest: error: This was not expected: SystemExit: 4. Run")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+@pytest.mark.parametrize(
+    ("line", "code", "out", "err"),
+    [
+        ("list >&-", 0, "", ""),
+        ("show nonesuch 2>&-", 1, "", ""),
+        (
+            "run whisper-tiny.en - <&-",
+            1,
+            "",
+            "nest: error: '-' is standard input, which whoever started this has closed: give a FILE.\n",
+        ),
+    ],
+)
+def test_a_stream_that_is_closed(line: str, code: int, out: str, err: str) -> None:
+    done = subprocess.run(
+        f'"{sys.executable}" -m nest {line}',
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+def test_a_child_of_a_command_may_write_where_nobody_reads(tmp_path: Path) -> None:
+    (tmp_path / "closed.py").write_text(
+        "import subprocess\n"
+        "from nest.cli import _list, main\n"
+        "_list.main = lambda args: subprocess.run(['echo', 'x']).returncode\n"
+        "raise SystemExit(main(['list']))\n"
+    )
+    line = f'"{sys.executable}" "{tmp_path / "closed.py"}" >&-'
+    done = subprocess.run(line, shell=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    assert done.returncode == 0

@@ -108,3 +108,16 @@ def test_arguments_by_name_alone() -> None:
 
     with pytest.raises(DefinitionError, match="argument 'x' is keyword-only; the arguments of a function"):
         elaborate(Named)
+
+
+def test_a_build_that_ends_the_program() -> None:
+    class Leaving(Block):
+        def build(self) -> None:
+            raise SystemExit(4)
+
+        @entry
+        def run(self, x: Float32[Tensor, "A"]) -> Float32[Tensor, "A"]:
+            return x
+
+    with pytest.raises(DefinitionError, match=r"Leaving ended the program \(SystemExit: 4\) while it was"):
+        elaborate(Leaving)

@@ -119,6 +119,8 @@ def test_a_fault_names_the_file_the_line_and_the_key(make: Make) -> None:
         ('{\n "a": "b",\n}', "bindings.json:3: not valid JSON"),
         ('{"a": "b", "a": "c"}', "bindings.json:1, 'a': the key stands twice in one object"),
         ("[" * 100_000, "not valid JSON"),
+        ("null", "bindings.json: expected an object or a list; came null"),
+        ("\ufeff{}", "bindings.json:1: it begins with a byte order mark; save it as UTF-8 without one"),
     ],
 )
 def test_a_file_that_is_not_json(make: Make, text: str, words: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nest.registry import zoo_directory
-from nest.registry.card import _heading_tables
+from nest.registry.card import _heading_tables, read_card
 
 WANTED = ("model", "weights", "task")
 
@@ -45,3 +45,16 @@ def test_no_layout_loses_a_key(text: str) -> None:
 def test_what_is_no_toml_is_said_of_the_whole_file() -> None:
     with pytest.raises(tomllib.TOMLDecodeError, match="line 4"):
         _heading_tables("[links]\na = 1\n[model]\nname =\n")
+
+
+def test_what_a_terminal_would_obey_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / "nest.toml").write_text(
+        '[model]\nname = "a"\ntitle = "A"\nsummary = "A."\nlicense = "MIT"\nfamily = "f"\n'
+        'tags = ["fine", "\\u001b[31m"]\naliases = ["\\u0007", "b"]\n'
+        '[task]\nkind = "\\u001b[2J"\n[weights]\nrepo = "\\u001b/x"\nfiles = [{name = "x", size = -5}]\n',
+        "utf-8",
+    )
+    card = read_card(folder, trusted=False)
+    assert (card.tags, card.aliases, card.task, card.repo, card.size) == (("fine",), ("b",), None, None, None)

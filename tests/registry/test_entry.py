@@ -116,6 +116,7 @@ class TestDefinition:
                 "has no class 'Model', which source.root of the entry names. Its classes: Modle. Did",
             ),
             ("Model = 3\n", "Its classes: none."),
+            ("def __getattr__(name):\n    raise ValueError\n", "Its classes: none."),
             ("class Model:\n  pass\n x\n", "model.py:3 is not valid Python"),
             ("raise SystemExit(7)\n", "model.py:1 failed while the definition was run: SystemExit: 7"),
             ("x = 1\n\ny = z\n", "model.py:3 failed while the definition was run: NameError: name 'z'"),

@@ -177,6 +177,24 @@ def test_a_fault_of_a_sample_has_its_line(make: Make) -> None:
     assert f"{folder / 'samples.json'}:5, '[1].text': " in _fault(folder)
 
 
+@pytest.mark.parametrize("content", ["null", "3", "[null]"])
+def test_samples_that_are_none(make: Make, content: str) -> None:
+    assert "samples.json" in _fault(make(samples=content))
+
+
+def test_a_folder_in_place_of_the_samples(make: Make) -> None:
+    folder = make()
+    (folder / "samples.json").mkdir()
+    assert f"{folder / 'samples.json'}: cannot be read: Is a directory" in _fault(folder)
+
+
+def test_a_mark_of_byte_order(make: Make) -> None:
+    folder = make()
+    text = (folder / "nest.toml").read_text("utf-8")
+    (folder / "nest.toml").write_text("\ufeff" + text, "utf-8")
+    assert "nest.toml:1: it begins with a byte order mark; save it as UTF-8 without one" in _fault(folder)
+
+
 def test_all_faults_are_one_error(make: Make) -> None:
     folder = make(
         ('title = "', 'titel = "'),

@@ -48,6 +48,11 @@ def test_there_need_be_none(tmp_path: Path) -> None:
             7,
             "'tensors.w': expected a dtype and a shape, 'f32[384, 80, 3]'; came 'f32[2,3]'",
         ),
+        (
+            {"tensors": {"w": f"f32[{'9' * 5000}]"}},
+            7,
+            "'tensors.w': expected a dtype and a shape, 'f32[384, 80, 3]'; came 'f32[9999",
+        ),
         ({"tensors": {"w": "float[2]"}}, 7, "came 'float[2]'"),
         ({"tensors": {"w": "f32[2, ]"}}, 7, "came 'f32[2, ]'"),
         ({"tensors": {}}, 6, "'tensors': dictionary should have at least 1 item"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -46,6 +47,13 @@ def test_a_pipe_is_read(tmp_path: Path) -> None:
     samples = audio.load(pipe)
     writer.join()
     assert len(samples) == 16000
+
+
+@pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="names of bytes are Linux's")
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.wav")
+    path.write_bytes(encoded(SECOND))
+    assert len(audio.load(path)) == 16000
 
 
 @pytest.mark.parametrize(

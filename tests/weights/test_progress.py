@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 
 import pytest
@@ -119,3 +120,40 @@ class TestAtOnce:
         with pytest.raises(ValueError, match="the first"):
             at_once(do, ["goes on", "fails"], workers=2, stop=meter.stop)
         assert gave_up.wait(timeout=10)
+
+
+def test_a_line_is_narrower_than_its_terminal(clock: Clock) -> None:
+    meter = Meter("whisper-tiny.en", 150_000_000, None, clock)
+    meter.report(0)
+    clock.now += 1
+    meter.report(12_300_000)
+    whole = "whisper-tiny.en  [#.......................]    8%  12.3 MB of 150 MB  12.3 MB/s  11 s left"
+    assert meter.line(len(whole) + 1) == meter.line() == whole
+    assert meter.line(80) == "whisper-tiny.en    8%  12.3 MB of 150 MB  12.3 MB/s  11 s left"
+    assert meter.line(20) == "whisper-tiny.en    "
+    assert meter.line(0) == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="the platform has no pseudo-terminals")
+@pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
+def test_a_terminal_that_cannot_take_a_line_back(
+    monkeypatch: pytest.MonkeyPatch, term: str, drawn: bool
+) -> None:
+    far, near = os.openpty()
+    monkeypatch.setenv("TERM", term)
+    with os.fdopen(near, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr("sys.stderr", terminal)
+        meter = Meter.on_terminal("tiny", 10, wanted=None)
+        meter.report(1)
+        meter.close()
+        os.write(near, b"END")
+        seen = os.read(far, 1000)
+    os.close(far)
+    assert (b"tiny" in seen) == drawn
+
+
+def test_without_a_standard_error_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    meter = Meter.on_terminal("tiny", 10, wanted=True)
+    meter.report(1)
+    meter.close()

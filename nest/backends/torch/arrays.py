@@ -51,9 +51,20 @@ class TorchArrays:
         )
 
     def is_array(self, x: Any) -> bool:
-        return isinstance(x, torch.Tensor | np.ndarray)
+        if isinstance(x, torch.Tensor):
+            return x.layout is torch.strided and not (x.is_nested or x.is_quantized or self._is_empty_form(x))
+        return isinstance(x, np.ndarray)
+
+    def _is_empty_form(self, x: torch.Tensor) -> bool:
+        return x.is_meta and self.device.type != "meta"
 
     def from_python(self, x: Any, kind: str) -> Any:
+        if isinstance(x, torch.Tensor):
+            raise TypeError(
+                "a tensor on 'meta' has none"
+                if self._is_empty_form(x)
+                else f"a dense, unquantized tensor is taken, and this one is of {x.dtype} and {x.layout}"
+            )
         array = np.asarray(x)
         if array.size == 0 and array.dtype.kind == "f" and kind == "int":
             array = array.astype(np.int32)
@@ -77,6 +88,8 @@ class TorchArrays:
             )
             if not plain.dtype.isnative:
                 plain = plain.astype(plain.dtype.newbyteorder("="))
+            if plain.dtype.kind == "f" and plain.dtype.itemsize > 8:  # numpy's longdouble
+                plain = plain.astype(np.float64)
             if plain.dtype.kind == "u" and plain.dtype.itemsize > 1:
                 plain = plain.astype(np.int64)
             x = torch.from_numpy(plain)

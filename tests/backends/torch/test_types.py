@@ -115,3 +115,25 @@ def test_unsigned_integers_that_int32_does_not_hold_are_refused(dtype: torch.dty
     rows = torch.tensor([1, 2**32 - 1], dtype=torch.int64).to(dtype)
     with pytest.raises(CallError, match="4294967295"):
         model.run(torch.ones(2, 3), rows)
+
+
+def test_a_numpy_type_that_torch_has_not() -> None:
+    model = small()
+    wide = np.full(MEL.shape, 0.25, np.longdouble)
+    assert torch.equal(model.encode(wide), model.encode(wide.astype("f4")))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's own, of nested and of quantized tensors
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda x: x.to_sparse(), "and this one is of torch.float32 and torch.sparse_coo)."),
+        (lambda x: torch.nested.nested_tensor([x[0]]), "a dense, unquantized tensor is taken"),
+        (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "torch.qint8"),
+        (lambda x: x.to("meta"), "it cannot be read as an array of numbers (a tensor on 'meta' has none)."),
+    ],
+)
+def test_a_tensor_that_is_no_plain_one(make: Callable[[object], object], said: str) -> None:
+    with pytest.raises(CallError) as caught:
+        small().encode(make(torch.zeros(1, 4, 8)))
+    assert said in str(caught.value)
