@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nest.ir.dim import Dim
-from nest.ir.program import BlockDef, Path, Program, path_text
+from nest.ir.program import BlockDef, Function, Path, Program, path_text
 from nest.ir.relation import Relation
 from nest.ir.types import ParamSpec, StateSpec
 
-__all__ = ["default_capacity", "parameters", "states"]
+__all__ = ["default_capacity", "parameters", "states", "used_parameters"]
 
 
 def parameters(program: Program) -> dict[str, ParamSpec]:
@@ -20,6 +20,27 @@ def parameters(program: Program) -> dict[str, ParamSpec]:
             full = path_text((*path, name))
             shape = tuple(int(d) for d in param.type.shape)
             found[full] = ParamSpec(full, shape, param.type.dtype.value, param.init, param.trainable)
+    return found
+
+
+def used_parameters(function: Function) -> tuple[str, ...]:
+    """The definition paths of the parameters that an entry uses, itself or in what it calls, sorted."""
+    return tuple(sorted(map(path_text, _used(function, {}))))
+
+
+def _used(function: Function, known: dict[int, frozenset[Path]]) -> frozenset[Path]:
+    found = known.get(id(function))
+    if found is None:
+        paths: set[Path] = set()
+        for node in function.nodes:
+            if node.op == "param":
+                paths.add(node.attrs["path"])
+            elif node.op == "call":
+                at = node.attrs["path"]
+                paths.update((*at, *path) for path in _used(node.attrs["function"], known))
+            elif node.op == "while_loop":
+                paths |= _used(node.attrs["cond"], known) | _used(node.attrs["body"], known)
+        found = known[id(function)] = frozenset(paths)
     return found
 
 

@@ -14,7 +14,7 @@ from nest.backends.calls import EntryCall
 from nest.backends.jax.arrays import JaxArrays, on_host
 from nest.backends.jax.buckets import Padding
 from nest.backends.jax.dtypes import jax_dtype
-from nest.backends.jax.engine import Engine, States, used_states
+from nest.backends.jax.engine import Engine, States
 from nest.backends.jax.session_states import taken, zeroed
 from nest.backends.session import BaseSession, allocating
 from nest.errors import CallError
@@ -102,7 +102,8 @@ class JaxSession(BaseSession):
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         native = self._checked(name, args, kwargs, self.symbols)
         native = self._checked.padded(name, native, self.symbols)
-        self._intact(used_states(self.program.entries[name]))
+        entry = self._engine.compiled(name)
+        self._intact((*entry.kept, *entry.written))
         try:
             results, written = self._engine(name, self._params(), self._states, native)
         except BaseException as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -57,10 +58,10 @@ def test_a_failed_call_poisons_its_session_and_no_other(model: Any, monkeypatch:
     compiled = session._engine.compiled("step")
 
     def failing(params: Any, kept: Any, written: Any, *arguments: Any) -> Any:
-        compiled(params, kept, written, *arguments)
+        compiled.run(params, kept, written, *arguments)
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory\nmore")
 
-    monkeypatch.setitem(session._engine._compiled, "step", failing)
+    monkeypatch.setitem(session._engine._compiled, "step", replace(compiled, run=failing))
     with pytest.raises(jax.errors.JaxRuntimeError, match="out of memory"):
         session.step([[1]], [0])
     monkeypatch.undo()

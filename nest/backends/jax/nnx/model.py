@@ -53,7 +53,9 @@ class ModelInfo:
         known = self.engines.get(graph)
         if known is None:
             run = pure_entries(self.program, graph, state)
-            known = self.engines[graph] = Engine(self.program, run, self.compilations)
+            # Modules that were changed by hand may have other parameters, and use them where the program does not.
+            paths = tuple(path for path, _ in variables(model))
+            known = self.engines[graph] = Engine(self.program, run, self.compilations, paths)
         return known
 
 
@@ -165,6 +167,23 @@ def _traced(values: Sequence[Any]) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in values)
 
 
+class _Values(Mapping[str, Array]):
+    """What variables hold now, by definition path; only those are read that an entry uses."""
+
+    def __init__(self, variables: Mapping[str, nnx.Variable[Array]]) -> None:
+        self._variables = variables
+
+    def __getitem__(self, path: str) -> Array:
+        value: Array = self._variables[path].get_raw_value()
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+
 class NnxSession(JaxSession):
     """A session over an NNX module: split once, then pure jax.
 
@@ -182,7 +201,7 @@ class NnxSession(JaxSession):
             symbols,
             engine=info.engine(model),
             checked=info.checked,
-            params=lambda: {path: variable.get_raw_value() for path, variable in own.items()},
+            params=lambda: _Values(own),
             device=info.device,
         )
         self._model: Callable[[], NnxModel | None] = (lambda: model) if holds_model else weakref.ref(model)
