@@ -41,6 +41,9 @@ def load(
     dtype: str | None = None,
     device: str | None = None,
     precision: str | None = None,
+    param_dtype: str | None = None,
+    sharding: Any = None,
+    rngs: Any = None,
     providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
     threads: int | None = None,
     session_options: Mapping[str, Any] | None = None,
@@ -65,6 +68,12 @@ def load(
         dtype: the generic `T`: `"f32"`, `"f16"`, `"bf16"`.
         device: of torch, jax and nnx, such as `"cuda"`; torch's is the CPU if left out, jax's its default.
         precision: of the reference backend, `"f32"` or `"f64"`.
+        param_dtype: of jax and nnx, the element type in which parameters are kept, while `dtype` is computed in; the
+            gradients and an optimizer's averages are in it too.
+        sharding: of jax and nnx, inside `jax.set_mesh`: which axes of the parameters are spread over which axes of the
+            mesh, as in `{"Inner": "model"}`, `{"*.out_proj.weight": (None, "model")}` or `"model"`; each device has a
+            copy of what is not named. See the guide on sharding.
+        rngs: of nnx, an `nnx.Rngs` that draws random weights as the module's own constructor does, with weights=None.
         providers: of the onnx backend, execution providers of ONNX Runtime by name, or pairs of a name and its
             options, in order of preference; the CPU if left out.
         threads: of the onnx backend, for one call; as many as the process may use if left out.
@@ -81,17 +90,21 @@ def load(
         FetchError, DigestError, WeightsError, BindingError: the weights.
         MissingDependencyError: the backend's framework is not installed, or no backend's is.
     """
+    native = {"param_dtype": _dtype_name(param_dtype), "sharding": sharding, "rngs": rngs}
+    native = {n: v for n, v in native.items() if v is not None}
     runtime: dict[str, Any] = {"providers": providers, "threads": threads, "session_options": session_options}
     runtime = {n: v for n, v in runtime.items() if v is not None}
     if backend is None:
         dtype_asked = dtype or generics.get("T")
-        backend = chosen_backend(device=device, precision=precision, dtype=dtype_asked, **runtime)
+        backend = chosen_backend(
+            device=device, precision=precision, dtype=dtype_asked, native=native, **runtime
+        )
     make = _backend(backend)
     dtype = _dtype_name(dtype)
     _check(weights, seed)
     entry = _entry(name)
     options: dict[str, Any] = {"device": device, "precision": precision}
-    options |= _runtime_options(backend, runtime)
+    options |= _runtime_options(backend, runtime) | _native_options(backend, native, weights, seed)
     session = {n: positive(n, generics.pop(n)) for n in _SESSION if n in generics}
     if entry is not None:
         session = {n: int(v) for n, v in entry.generics.items() if n in _SESSION} | session
@@ -103,11 +116,12 @@ def load(
         "cache_dir": cache_dir,
         "progress": progress,
     }
-    params, notes = _parameters(program, entry, weights, seed, fetching)
+    params, notes = (None, ()) if rngs is not None else _parameters(program, entry, weights, seed, fetching)
     recipe = None
     if entry is not None:
+        kept = native.get("param_dtype")
         made_with = {**generics, **_bound(program)}
-        recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend))
+        recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend, kept))
     with held():
         return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
 
@@ -133,12 +147,14 @@ def chosen_backend(
     precision: str | None = None,
     dtype: str | None = None,
     extras: Sequence[str] = (),
+    native: Mapping[str, Any] | None = None,
     **runtime: Any,
 ) -> str:
     """The backend of a call that names none: the first installed that can do what the call's other arguments ask.
 
     Args:
         device, precision, dtype, **runtime: as `load` takes them; only what excludes a backend matters.
+        native: what jax and nnx alone take.
         extras: what else the caller needs of `nest-zoo`, for the line that installs a backend.
 
     Raises:
@@ -146,6 +162,8 @@ def chosen_backend(
     """
     if precision is not None:
         return "reference"
+    if native:
+        return "nnx" if "rngs" in native else "jax"
     if any(value is not None for value in runtime.values()):
         return first_installed(("onnx",), extras=extras)
     # ONNX Runtime's device is chosen by providers, and its CPU has no kernels for bf16.
@@ -245,12 +263,16 @@ def _again(
     session: dict[str, int],
     trust_source: bool | None,
     backend: str = "torch",
+    param_dtype: str | None = None,
 ) -> Any:
     """The same model without weights, for pickle and deepcopy."""
     entry = find(directory)
     program = _program(entry, entry, None, generics, trust_source, loops=True)
-    recipe = (_again, (directory, generics, session, trust_source, backend))
-    return import_module(_SKELETONS[backend]).skeleton(program, entry=entry, session=session, recipe=recipe)
+    recipe = (_again, (directory, generics, session, trust_source, backend, param_dtype))
+    info: dict[str, Any] = {"entry": entry, "session": session, "recipe": recipe}
+    if backend == "nnx":
+        info["param_dtype"] = param_dtype
+    return import_module(_SKELETONS[backend]).skeleton(program, **info)
 
 
 def _backend(name: Any) -> Callable[..., Any]:
@@ -273,9 +295,7 @@ def _torch(
     return build(program, params, device=device or "cpu", **info)
 
 
-def _jax(
-    program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any
-) -> Any:
+def _jax(program: Program, params: Any, *, device: str | None, precision: str | None, **info: Any) -> Any:
     _refuse_precision(precision)
     need("jax", extra="jax", purpose="load a model on the jax backend")
     from nest.backends.jax.model import build
@@ -283,9 +303,7 @@ def _jax(
     return build(program, params, device=device, **info)
 
 
-def _nnx(
-    program: Program, params: Mapping[str, Any], *, device: str | None, precision: str | None, **info: Any
-) -> Any:
+def _nnx(program: Program, params: Any, *, device: str | None, precision: str | None, **info: Any) -> Any:
     _refuse_precision(precision)
     need("flax", extra="jax", purpose="load a model on the nnx backend")
     from nest.backends.jax.nnx.model import build
@@ -309,6 +327,20 @@ def _onnx(
 def _runtime_options(backend: str | None, given: dict[str, Any]) -> dict[str, Any]:
     if given and backend != "onnx":
         raise CallError(f"{', '.join(f'{n}=' for n in given)} belongs to the onnx backend.")
+    return given
+
+
+def _native_options(backend: str, given: dict[str, Any], weights: Any, seed: int) -> dict[str, Any]:
+    """What jax and nnx take beside what every backend takes."""
+    owners = {"param_dtype": ("jax", "nnx"), "sharding": ("jax", "nnx"), "rngs": ("nnx",)}
+    for name in given:
+        if backend not in owners[name]:
+            raise CallError(f"{name}= belongs to {' and '.join(owners[name])}, and the backend is {backend}.")
+    if "rngs" in given and (weights is not None or seed):
+        other = "weights=" if weights is not None else "seed="
+        raise CallError(
+            f"rngs= draws random weights, so it goes with weights=None and without a seed; {other} says otherwise."
+        )
     return given
 
 

@@ -103,7 +103,7 @@ def _of_torch(model: Any) -> dict[str, Array]:
 
 
 def _of_nnx(model: Any) -> dict[str, Array]:
-    from nest.backends.jax.nnx.model import variables
+    from nest.backends.jax.nnx.variables import variables
 
     return {path: np.asarray(variable.get_raw_value()) for path, variable in variables(model)}
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import jax
 from jax import Array
 
+from nest.backends.jax.placement import Placement
 from nest.ir.inventory import used_parameters
 from nest.ir.program import Function, Program, path_text
 
@@ -53,6 +54,7 @@ class Engine:
         run: what computes them.
         compilations: counts the compilations of each entry; it may be shared between engines.
         params: what every entry is given; those parameters of the program that it uses if None.
+        place: where states are to stay, on a mesh.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class Engine:
         run: Run,
         compilations: Counter[str] | None = None,
         params: tuple[str, ...] | None = None,
+        place: Placement | None = None,
     ) -> None:
         self.program = program
+        self.place = place or Placement()
         self._params = params
         self.compilations: Counter[str] = Counter() if compilations is None else compilations
         self._run = run
@@ -120,7 +124,7 @@ class Engine:
                 self.compilations[name] += 1
             with jax.default_matmul_precision("highest"):
                 results, after = self._run(name, params, {**kept, **states}, arguments)
-            return results, {n: after[n] for n in written}
+            return results, {n: self.place.keep(n, after[n]) for n in written}
 
         entry.__name__ = entry.__qualname__ = name
         return entry

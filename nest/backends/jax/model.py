@@ -6,24 +6,26 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.export import Exported
 
+from nest.backends.jax.axes import parameter_axes
 from nest.backends.jax.compile_cache import use_compile_cache
-from nest.backends.jax.dtypes import jax_dtype
 from nest.backends.jax.engine import Engine, States
 from nest.backends.jax.export import exported_entry
 from nest.backends.jax.lower import lower
+from nest.backends.jax.parameters import placed
+from nest.backends.jax.partition import Rules
+from nest.backends.jax.placement import Placement, device_of, placement
 from nest.backends.jax.session import Checked, JaxSession, new_states
 from nest.backends.session import HoldsDefault, call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
 
-__all__ = ["JaxModel", "Recipe", "build", "device_of", "placed", "skeleton"]
+__all__ = ["JaxModel", "Recipe", "build", "skeleton"]
 
 Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
 """What makes the same model without weights, for pickle: a function and its arguments."""
@@ -47,7 +49,7 @@ class JaxModel(HoldsDefault):
         program: Program,
         params: dict[str, Array],
         *,
-        device: Any = None,
+        place: Placement | None = None,
         entry: Any = None,
         session: Mapping[str, int] | None = None,
         notes: Sequence[str] = (),
@@ -58,16 +60,21 @@ class JaxModel(HoldsDefault):
         self.entry = entry
         self.notes = tuple(notes)
         self._recipe = recipe
-        self._device = device
+        self._place = place or Placement()
         self._session = dict(session or {})
         self._checked = Checked(program)
-        self._engine = Engine(program, self._run)
+        self._engine = Engine(program, self._run, place=self._place)
 
     def _run(
         self, name: str, params: Mapping[str, Array], states: States, arguments: Sequence[Any]
     ) -> tuple[tuple[Array, ...], States]:
         after = dict(states)
         return lower(self.program.entries[name], params, after, arguments), after
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        """What the axes of each parameter are called, by definition path; `sharding=` goes by these names."""
+        return parameter_axes(self.program)
 
     @property
     def compilations(self) -> dict[str, int]:
@@ -101,9 +108,8 @@ class JaxModel(HoldsDefault):
 
     def new_states(self, **symbols: int) -> States:
         """The states of a session by definition path, all zero, for `function`."""
-        return new_states(
-            self.program, session_symbols(self.program, {**self._session, **symbols}), self._device
-        )
+        given = {**self._session, **symbols}
+        return new_states(self.program, session_symbols(self.program, given), self._place)
 
     def new_session(self, **symbols: int) -> JaxSession:
         """States of their own over these weights.
@@ -118,7 +124,7 @@ class JaxModel(HoldsDefault):
             engine=self._engine,
             checked=self._checked,
             params=lambda: self.params,
-            device=self._device,
+            place=self._place,
         )
 
     def export(self, name: str, *, platforms: Sequence[str] | None = None, **symbols: int) -> Exported:
@@ -170,17 +176,25 @@ class JaxModel(HoldsDefault):
 
 
 def build(
-    program: Program, params: Mapping[str, np.ndarray[Any, Any]], *, device: str | None = None, **info: Any
+    program: Program,
+    params: Mapping[str, np.ndarray[Any, Any]],
+    *,
+    device: str | None = None,
+    sharding: Rules | None = None,
+    param_dtype: str | None = None,
+    **info: Any,
 ) -> JaxModel:
-    """The model of a program over these parameters, which are copied to the device in the program's types.
+    """The model of a program over these parameters, which are copied to where they belong.
 
     Args:
         device: a platform of jax such as `"cpu"` or `"cuda"`; its default if None.
+        sharding: which axes lie on which axes of the mesh of `jax.set_mesh`, see `Partition`.
+        param_dtype: the element type of float parameters; the program's if None.
         **info: `entry`, `session`, `notes` and `recipe`, see `JaxModel`.
     """
     use_compile_cache()
-    target = device_of(device)
-    return JaxModel(program, placed(program, params, target), device=target, **info)
+    place = placement(program, device_of(device), sharding)
+    return JaxModel(program, placed(program, params, place, param_dtype), place=place, **info)
 
 
 def skeleton(program: Program, **info: Any) -> JaxModel:
@@ -193,31 +207,5 @@ def _restored(recipe: Recipe, params: Mapping[str, np.ndarray[Any, Any]]) -> Jax
     """A pickled model."""
     make, args = recipe
     model: JaxModel = make(*args)
-    model.params = placed(model.program, params, None)
+    model.params = {path: jnp.array(params[path]) for path in parameters(model.program)}
     return model
-
-
-def device_of(name: str | None) -> Any:
-    """The first device of a platform, None for None.
-
-    Raises:
-        CallError: this jax has no such platform.
-    """
-    if name is None:
-        return None
-    try:
-        return jax.devices(name)[0]
-    except RuntimeError as error:
-        found = ", ".join(sorted({d.platform for d in jax.devices()}))
-        raise CallError(
-            f"jax has no device '{name}' here; it has {found}. ({str(error).partition(chr(10))[0]})"
-        ) from None
-
-
-def placed(program: Program, params: Mapping[str, np.ndarray[Any, Any]], device: Any) -> dict[str, Array]:
-    """Parameters on a device, in the program's types and order."""
-    arrays = {}
-    for path, spec in parameters(program).items():
-        # A copy, always: on the CPU jax may otherwise go on reading the caller's own memory.
-        arrays[path] = jax.device_put(np.array(params[path], jax_dtype(spec.dtype)), device)
-    return arrays

@@ -15,6 +15,8 @@ from nest.backends.jax.arrays import JaxArrays, on_host
 from nest.backends.jax.buckets import Padding
 from nest.backends.jax.dtypes import jax_dtype
 from nest.backends.jax.engine import Engine, States
+from nest.backends.jax.parameters import put
+from nest.backends.jax.placement import Placement
 from nest.backends.jax.session_states import taken, zeroed
 from nest.backends.session import BaseSession, allocating
 from nest.errors import CallError
@@ -60,13 +62,14 @@ class Checked:
         return known
 
 
-def new_states(program: Program, symbols: Mapping[str, int], device: Any = None) -> States:
+def new_states(program: Program, symbols: Mapping[str, int], place: Placement) -> States:
     """The states of a session by definition path, all zero."""
-    with allocating(program, symbols), jax.default_device(device):
-        return {
-            path: jnp.zeros(spec.bound(symbols), jax_dtype(spec.dtype))
-            for path, spec in states(program).items()
-        }
+    made = {}
+    with allocating(program, symbols):
+        for path, spec in states(program).items():
+            shape = spec.bound(symbols)
+            made[path] = jnp.zeros(shape, jax_dtype(spec.dtype), device=place.state(path, shape))
+    return made
 
 
 class JaxSession(BaseSession):
@@ -78,7 +81,7 @@ class JaxSession(BaseSession):
         engine: what computes.
         checked: the entries' checks.
         params: gives the parameters by definition path, at each call.
-        device: where the states are; jax's default if None.
+        place: where the states are.
     """
 
     def __init__(
@@ -89,15 +92,15 @@ class JaxSession(BaseSession):
         engine: Engine,
         checked: Checked,
         params: Params,
-        device: Any = None,
+        place: Placement,
     ) -> None:
         super().__init__(program, symbols)
         self._engine = engine
         self._checked = checked
         self._params = params
-        self._device = device
+        self._place = place
         self._failure: str | None = None
-        self._states = new_states(program, symbols, device) if program.root.has_state else {}
+        self._states = new_states(program, symbols, place) if program.root.has_state else {}
 
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         native = self._checked(name, args, kwargs, self.symbols)
@@ -153,7 +156,7 @@ class JaxSession(BaseSession):
         return on_host(value)
 
     def _native(self, array: np.ndarray[Any, Any]) -> Array:
-        placed: Array = jax.device_put(array, self._device)
+        placed: Array = jax.device_put(array, self._place.everywhere)
         return placed
 
     def _sibling(self, symbols: Mapping[str, int]) -> JaxSession:
@@ -163,7 +166,7 @@ class JaxSession(BaseSession):
             engine=self._engine,
             checked=self._checked,
             params=self._params,
-            device=self._device,
+            place=self._place,
         )
 
     def _live(self) -> States:
@@ -171,7 +174,7 @@ class JaxSession(BaseSession):
 
     def _put(self, values: Mapping[str, np.ndarray[Any, Any]]) -> None:
         self._states = {
-            path: jax.device_put(np.array(values[path], array.dtype), self._device)
+            path: put(values[path], array.dtype, self._place.state(path, array.shape))
             for path, array in self._states.items()
         }
 

@@ -32,9 +32,9 @@ class Dialect(Protocol):
     def dtype(self, dtype: DType) -> Expr:
         """A concrete element type."""
 
-    def parameter(self, member: Expr) -> Expr:
-        """The tensor of a parameter, given the member that holds it."""
-        return member
+    def parameter(self, writer: MethodWriter, node: Node) -> Expr:
+        """The tensor of the parameter that a node reads."""
+        return writer.member(node.attrs["path"])
 
     def while_loop(self, writer: MethodWriter, node: Node, carry: list[str]) -> list[str] | None:
         """The statements of a loop over the variables `carry`; None for a loop of Python's."""

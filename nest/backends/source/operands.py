@@ -77,7 +77,7 @@ class OperandWriter:
         """An operand: a variable, a parameter, a number, or a nested expression."""
         if isinstance(x, Value):
             if x.node is not None and x.node.op == "param":
-                return self.dialect.parameter(self.member(x.node.attrs["path"]))
+                return self.dialect.parameter(cast("MethodWriter", self), x.node)
             if id(x) in self.names.of:
                 return Name(self.names.of[id(x)])
             if x.node is None:

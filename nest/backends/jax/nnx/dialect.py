@@ -37,7 +37,14 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
 
 
 class NnxDialect(Dialect):
-    """See `nest.backends.source.dialect`."""
+    """See `nest.backends.source.dialect`.
+
+    Args:
+        casts: parameters are kept in a type of their own, and cast to the program's where they are used.
+    """
+
+    def __init__(self, *, casts: bool = False) -> None:
+        self.casts = casts
 
     call_method = "__call__"
     reserved = frozenset({*HELPERS, *LAYERS, "lax"})
@@ -51,8 +58,9 @@ class NnxDialect(Dialect):
     def dtype(self, dtype: DType) -> Expr:
         return Raw(_TYPES[dtype.value])
 
-    def parameter(self, member: Expr) -> Expr:
-        return Index(member, "...")
+    def parameter(self, writer: MethodWriter, node: Node) -> Expr:
+        value = Index(writer.member(node.attrs["path"]), "...")
+        return method(value, "astype", writer.dtype(node.outputs[0].type.dtype)) if self.casts else value
 
     def layer(self, use: BlockUse, spell: DimSpeller) -> Expr | None:
         if not use.block.module.startswith("nest.layers.standard") or use.block.name not in LAYERS:

@@ -35,10 +35,11 @@ class Embedding(nnx.Module):
     """A row of weight [Vocab, D] for each id."""
 
     def __init__(self, Vocab: int, D: int, T: Any, *, rngs: nnx.Rngs) -> None:
+        self.T = T
         self.weight = nnx.Param(normal(rngs.params(), (Vocab, D), T))
 
     def __call__(self, ids: Array) -> Array:
-        return jnp.take(self.weight[...], ids, axis=0)
+        return jnp.take(self.weight[...], ids, axis=0).astype(self.T)
 
 
 class LayerNorm(nnx.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -12,16 +12,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jax import Array
+from flax.core.spmd import get_logical_axis_rules
 from jax.export import Exported
 
 from nest.backends.generated import load_generated
+from nest.backends.jax.axes import parameter_axes
 from nest.backends.jax.compile_cache import use_compile_cache
 from nest.backends.jax.engine import Engine
 from nest.backends.jax.export import exported_entry
-from nest.backends.jax.model import Recipe, device_of, placed
+from nest.backends.jax.model import Recipe
 from nest.backends.jax.nnx.pure import pure_entries
 from nest.backends.jax.nnx.source import nnx_module
+from nest.backends.jax.nnx.variables import drawn, filled, variables
+from nest.backends.jax.parameters import placed
+from nest.backends.jax.partition import Rules
+from nest.backends.jax.placement import Placement, device_of, placement
 from nest.backends.jax.session import Checked, JaxSession
 from nest.backends.session import call_default, session_symbols
 from nest.errors import CallError
@@ -40,7 +45,7 @@ class ModelInfo:
     notes: tuple[str, ...] = ()
     session: Mapping[str, int] = field(default_factory=dict)
     recipe: Recipe | None = None
-    device: Any = None
+    place: Placement = field(default_factory=Placement)
     compilations: Counter[str] = field(default_factory=Counter)
     engines: dict[Any, Engine] = field(default_factory=dict)
 
@@ -55,7 +60,7 @@ class ModelInfo:
             run = pure_entries(self.program, graph, state)
             # Modules that were changed by hand may have other parameters, and use them where the program does not.
             paths = tuple(path for path, _ in variables(model))
-            known = self.engines[graph] = Engine(self.program, run, self.compilations, paths)
+            known = self.engines[graph] = Engine(self.program, run, self.compilations, paths, self.place)
         return known
 
 
@@ -86,6 +91,11 @@ class NnxModel(nnx.Module):
     def source(self) -> str:
         """The generated source of this module."""
         return self.nest_info.source
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        """What the axes of each parameter are called, by definition path; `sharding=` goes by these names."""
+        return parameter_axes(self.program)
 
     @property
     def compilations(self) -> dict[str, int]:
@@ -156,13 +166,6 @@ class NnxModel(nnx.Module):
         return _restored, (recipe, {path: np.asarray(v.get_raw_value()) for path, v in variables(self)})
 
 
-def variables(model: nnx.Module) -> Iterator[tuple[str, nnx.Variable[Array]]]:
-    """The variables of a module by definition path."""
-    for path, node in nnx.iter_graph(model):
-        if isinstance(node, nnx.Variable):
-            yield ".".join(map(str, path)), node
-
-
 def _traced(values: Sequence[Any]) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in values)
 
@@ -202,7 +205,7 @@ class NnxSession(JaxSession):
             engine=info.engine(model),
             checked=info.checked,
             params=lambda: _Values(own),
-            device=info.device,
+            place=info.place,
         )
         self._model: Callable[[], NnxModel | None] = (lambda: model) if holds_model else weakref.ref(model)
 
@@ -225,24 +228,47 @@ class NnxSession(JaxSession):
 
 
 def build(
-    program: Program, params: Mapping[str, np.ndarray[Any, Any]], *, device: str | None = None, **info: Any
+    program: Program,
+    params: Mapping[str, np.ndarray[Any, Any]] | None,
+    *,
+    device: str | None = None,
+    sharding: Rules | None = None,
+    param_dtype: str | None = None,
+    rngs: nnx.Rngs | None = None,
+    **info: Any,
 ) -> NnxModel:
-    """The module of a program over these parameters, which are copied to the device in the program's types.
+    """The module of a program over these parameters, which are copied to where they belong.
 
     Args:
+        params: by definition path; None where they are drawn from `rngs`.
         device: a platform of jax such as `"cpu"` or `"cuda"`; its default if None.
+        sharding: which axes lie on which axes of the mesh of `jax.set_mesh`, see `Partition`; if None, as
+            `nnx.logical_axis_rules` says it.
+        param_dtype: the element type of float parameters; the program's if None.
+        rngs: draws the parameters as the module's own constructor does.
         **info: fields of `ModelInfo`.
     """
     use_compile_cache()
-    target = device_of(device)
-    model = skeleton(program, device=target, **info)
-    _fill(model, placed(program, params, target))
-    return model
+    rules = sharding if sharding is not None else _rules_of_flax(program)
+    place = placement(program, device_of(device), rules)
+    model = skeleton(program, place=place, param_dtype=param_dtype, **info)
+    if params is None:
+        arrays = drawn(program, cast(nnx.Rngs, rngs), place, param_dtype)
+    else:
+        arrays = placed(program, params, place, param_dtype)
+    return filled(model, arrays, place)
 
 
-def skeleton(program: Program, **info: Any) -> NnxModel:
+def _rules_of_flax(program: Program) -> Rules | None:
+    """The logical axis rules that are in force, where there is a mesh; they may be of several models."""
+    names = {name for axes in parameter_axes(program).values() for name in axes}
+    rules = [(name, axes) for name, axes in get_logical_axis_rules() if name in names]
+    return rules if rules and not jax.sharding.get_mesh().empty else None
+
+
+def skeleton(program: Program, *, param_dtype: str | None = None, **info: Any) -> NnxModel:
     """The module with shapes in place of its parameters: no memory."""
-    made = nnx_module(program)
+    made = nnx_module(program, casts=param_dtype is not None)
     module = load_generated(made.text, f"{program.name}_nnx")
     generated = getattr(module, made.root)
     details = ModelInfo(program, made.text, **info)
@@ -266,17 +292,11 @@ def _printed(name: str) -> str:
     return "__call__" if name == "forward" else name
 
 
-def _fill(model: NnxModel, arrays: Mapping[str, Any]) -> None:
-    for path, variable in variables(model):
-        variable.set_raw_value(jnp.asarray(arrays[path]))
-
-
 def _restored(recipe: Recipe, arrays: Mapping[str, Any]) -> NnxModel:
     """A pickled model."""
     make, args = recipe
     model = cast(NnxModel, make(*args))
-    _fill(model, arrays)
-    return model
+    return filled(model, {path: jnp.asarray(x) for path, x in arrays.items()})
 
 
 def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Callable[..., Any]:

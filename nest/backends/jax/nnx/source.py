@@ -34,16 +34,17 @@ _IMPORTS = {
 
 
 def nnx_module(
-    program: Program, helpers: Mapping[str, Any] | None = None, *, config: bool = False
+    program: Program, helpers: Mapping[str, Any] | None = None, *, config: bool = False, casts: bool = False
 ) -> GeneratedText:
     """The whole file: imports, the helpers and layers that are used, and the classes, the root last.
 
     Args:
         helpers: functions and layers that take the place of nest's own, by name.
         config: the root's constructor takes one `Config` with a field for each of its generics.
+        casts: parameters are cast to the program's types where they are used.
     """
     write = partial(_write, configured=program.root.key if config else None)
-    source = collect(program, _DIALECT, write, _is_layer)
+    source = collect(program, NnxDialect(casts=casts), write, _is_layer)
     classes = [c.text for c in source.classes]
     parts = [*_needed(classes, {**HELPERS, **LAYERS, **(helpers or {})}), *classes]
     root = source.of[program.root.key]

@@ -13,10 +13,11 @@ __all__: list[str] = []
 
 @rule
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
-    """x @ weight.T + bias over the last axis; weight is [Out, In]."""
+    """x @ weight.T + bias over the last axis; weight is [Out, In]. Both are used in x's type."""
+    weight = weight.astype(x.dtype)
     # Not x @ weight.T: on the CPU, XLA would then copy the transposed weight at every call.
     y = lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
-    return (y if bias is None else y + bias).astype(x.dtype)
+    return (y if bias is None else y + bias.astype(x.dtype)).astype(x.dtype)
 
 
 @rule
@@ -43,6 +44,7 @@ def conv(
     groups: int = 1,
 ) -> Array:
     """Cross-correlation of x [B, Cin, ...] with weight [Cout, Cin//groups, ...], zeros padded on both sides."""
+    weight = weight.astype(x.dtype)
     if x.ndim == 3 and groups == 1 and jax.default_backend() == "gpu":
         # One matrix product over the taps, which GPUs run faster than their convolutions of this kind.
         signal = jnp.pad(x, ((0, 0), (0, 0), (padding[0], padding[0]))).transpose(0, 2, 1)
@@ -56,7 +58,7 @@ def conv(
             preferred_element_type=jnp.float32,
         )  # fmt: skip
     if bias is not None:
-        y = y + bias.reshape(-1, *[1] * len(stride))
+        y = y + bias.astype(x.dtype).reshape(-1, *[1] * len(stride))
     return y.astype(x.dtype)
 
 

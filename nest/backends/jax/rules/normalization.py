@@ -1,4 +1,4 @@
-"""Normalizations, computed in f32 and given back in the tensor's type."""
+"""Normalizations, computed in f32 and given back in the tensor's type, which their parameters are rounded to first."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def layer_norm(x: Array, weight: Array | None, bias: Array | None, *, eps: float
     y = x.astype(jnp.float32)
     y = y - y.mean(-1, keepdims=True)
     y = y * lax.rsqrt(jnp.square(y).mean(-1, keepdims=True) + eps)
-    y = y if weight is None else y * weight
-    return (y if bias is None else y + bias).astype(x.dtype)
+    y = y if weight is None else y * weight.astype(x.dtype)
+    return (y if bias is None else y + bias.astype(x.dtype)).astype(x.dtype)
 
 
 @rule
@@ -27,7 +27,7 @@ def rms_norm(x: Array, weight: Array | None, *, eps: float) -> Array:
     """x / sqrt(mean(x*x) + eps) * weight over the last axis, in f32."""
     y = x.astype(jnp.float32)
     y = y * lax.rsqrt(jnp.square(y).mean(-1, keepdims=True) + eps)
-    return (y if weight is None else y * weight).astype(x.dtype)
+    return (y if weight is None else y * weight.astype(x.dtype)).astype(x.dtype)
 
 
 @rule
@@ -38,7 +38,8 @@ def group_norm(x: Array, weight: Array, bias: Array, *, groups: int, eps: float)
     y = y - y.mean(-1, keepdims=True)
     y = y * lax.rsqrt(jnp.square(y).mean(-1, keepdims=True) + eps)
     channels = (-1, *[1] * (x.ndim - 2))
-    return (y.reshape(x.shape) * weight.reshape(channels) + bias.reshape(channels)).astype(x.dtype)
+    weight, bias = (p.astype(x.dtype).reshape(channels) for p in (weight, bias))
+    return (y.reshape(x.shape) * weight + bias).astype(x.dtype)
 
 
 @rule
