@@ -247,16 +247,19 @@ def build(
         param_dtype: the element type of float parameters; the program's if None.
         rngs: draws the parameters as the module's own constructor does.
         **info: fields of `ModelInfo`.
+
+    Raises:
+        CallError: rules that do not fit, or a device, type or generator that is none.
     """
     use_compile_cache()
     rules = sharding if sharding is not None else _rules_of_flax(program)
     place = placement(program, device_of(device), rules)
     model = skeleton(program, place=place, param_dtype=param_dtype, **info)
-    if params is None:
-        arrays = drawn(program, cast(nnx.Rngs, rngs), place, param_dtype)
-    else:
-        arrays = placed(program, params, place, param_dtype)
-    return filled(model, arrays, place)
+    if params is not None:
+        return filled(model, placed(program, params, place, param_dtype), place)
+    if not isinstance(rngs, nnx.Rngs):
+        raise CallError(f"rngs= is an nnx.Rngs, such as nnx.Rngs(0), and {rngs!r} was given.")
+    return filled(model, drawn(program, rngs, place, param_dtype), place)
 
 
 def _rules_of_flax(program: Program) -> Rules | None:
