@@ -125,6 +125,10 @@ def test_explicit_axes_are_refused(facts: dict[str, Any]) -> None:
     )
 
 
+def test_the_python_of_the_guide_runs(facts: dict[str, Any]) -> None:
+    assert facts["guide"] == ["(None, 'model')", "('model',)", "('data', None, None, None)", "True"]
+
+
 def test_axes_are_called_as_the_root_spells_their_sizes() -> None:
     program = program_of("whisper-tiny")
     axes = parameter_axes(program)
