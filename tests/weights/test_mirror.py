@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -292,6 +295,46 @@ class TestPip:
         entry = make_entry({"w.bin": WEIGHTS}, _mirror(b"w", _file("w.bin", WEIGHTS)))
         with pytest.raises(FetchError, match=f"pip is not installed for {sys.executable}"):
             fetch(entry, cache_dir=cache)
+
+
+PULL = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+from nest.cli import main
+sys.exit(main(["pull", sys.argv[1]]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_pip_ends_with_the_process_that_asked_for_it(
+    make_entry: MakeEntry, index: Index, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, gone = threading.Event(), threading.Event()
+
+    def stall(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            while connection.recv(4096):  # what pip asks is never answered
+                asked.set()
+        gone.set()
+
+    # Two files, so that pip runs in a thread of its own, which no signal reaches.
+    mirror = _mirror(b"w", _file("w.bin", WEIGHTS), _file("v.bin", WEIGHTS, "data/v.bin"))
+    entry = make_entry({"w.bin": WEIGHTS, "v.bin": WEIGHTS}, mirror)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=stall, args=(listener,), daemon=True).start()
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{listener.getsockname()[1]}/simple")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
+            monkeypatch.delenv(name)
+        process = subprocess.Popen(
+            [sys.executable, "-c", PULL, str(entry.directory)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert asked.wait(timeout=60)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert gone.wait(timeout=60), "pip still waits for the index"
 
 
 def _nothing_half_written(cache: Path) -> None:
