@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from nest.cli._format import columns, file_size, json_text
@@ -16,26 +17,28 @@ _HEADING = ("ENTRY", "FILE", "SIZE", "LICENCE", "HOST", "SHA256")
 
 
 def dry_run(chosen: list[Entry], args: argparse.Namespace) -> int:
-    """Print a row for each required file of `chosen`."""
-    files = [file for entry in chosen for file in plan_fetch(entry, cache_dir=args.cache_dir, lock=args.lock)]
-    if args.json:
-        print(json_text([_facts(file) for file in files]))
-        return 0
+    """Print a row for each required file of `chosen`. The code is 1 where the pull would fail without asking anyone."""
+    files = [
+        file
+        for entry in chosen
+        for file in plan_fetch(
+            entry, cache_dir=args.cache_dir, lock=args.lock, require_hashes=args.require_hashes
+        )
+    ]
     offline = args.offline or hub_offline()
-    print(columns([_HEADING, *(_row(file, offline=offline) for file in files)]))
-    print(_summary(files, offline=offline))
-    return 0
-
-
-def _summary(files: list[PlannedFile], *, offline: bool) -> str:
     missing = [file for file in files if file.path is None]
     coming = [] if offline else [file for file in missing if file.asked]
-    size = file_size(sum(file.size or 0 for file in coming))
-    text = f"{len(coming)} of {len(files)} files would be fetched, {size}."
+    if args.json:
+        print(json_text([_facts(file) for file in files]))
+    else:
+        print(columns([_HEADING, *(_row(file, offline=offline) for file in files)]))
+        size = file_size(sum(file.size or 0 for file in coming))
+        print(f"{len(coming)} of {len(files)} files would be fetched, {size}.")
     if lacking := len(missing) - len(coming):
         why = "the network is not to be asked" if offline else "no source that is allowed has them"
-        text += f" {lacking} could not be: {why}."
-    return text
+        sys.stderr.write(f"nest: error: {lacking} of {len(files)} files could not be fetched: {why}.\n")
+        return 1
+    return 0
 
 
 def _row(file: PlannedFile, *, offline: bool) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from nest.weights.site import Policy, policy
 from nest.weights.source import Report, Source, SourceError
 from nest.weights.sources import Sources
 
-__all__ = ["Fetched", "chosen_files", "fetch"]
+__all__ = ["Fetched", "check_pinned", "chosen_files", "fetch"]
 
 _FILES_AT_ONCE = 4
 _ADVICE = " Check the network (HF_ENDPOINT and proxies are used), or bring a copy (nest pull --local-dir)."
@@ -79,7 +79,7 @@ def fetch(
     root = cache_root() if folder is None else folder / "nest"
     locked = LockFile.choose(lock, root)
     specs = [locked.pin(weights, spec) for spec in chosen_files(entry, names)]
-    _check_pinned(entry, specs, rules, locked, require_hashes=require_hashes)
+    check_pinned(entry, specs, rules, locked, require_hashes=require_hashes)
     shown = (sys.stderr is not None and sys.stderr.isatty()) if progress is None else progress
     sources = Sources(weights, rules, root=root, cache_dir=folder, token=token, progress=shown)
     fetcher = _Fetcher(entry, weights, sources, rules, locked)
@@ -109,10 +109,14 @@ def chosen_files(entry: Entry, names: Iterable[str] | None = None) -> list[FileS
     return [pinned[name] for name in names]
 
 
-def _check_pinned(
+def check_pinned(
     entry: Entry, specs: list[FileSpec], rules: Policy, locked: LockFile, *, require_hashes: bool
 ) -> None:
-    """Under required hashes, the digest has to have come from a person: not from a first pull on this machine."""
+    """Under required hashes, the digest has to have come from a person: not from a first pull on this machine.
+
+    Raises:
+        FetchError: it has not.
+    """
     if not (require_hashes or rules.require_hashes):
         return
     pinned = chosen_files(entry, [spec.name for spec in specs])

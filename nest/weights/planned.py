@@ -10,7 +10,7 @@ from nest.errors import DigestError, FetchError
 from nest.registry import Entry, FileSpec
 from nest.weights._files import user_path
 from nest.weights.cache import cache_root
-from nest.weights.fetch import chosen_files
+from nest.weights.fetch import check_pinned, chosen_files
 from nest.weights.lock import LockFile
 from nest.weights.mirror import MirrorSource
 from nest.weights.site import policy
@@ -65,11 +65,12 @@ def plan_fetch(
     *,
     cache_dir: str | os.PathLike[str] | None = None,
     lock: str | os.PathLike[str] | None = None,
+    require_hashes: bool = False,
 ) -> list[PlannedFile]:
     """The required files of `entry`, as `nest.weights.fetch` would come by them.
 
     Raises:
-        FetchError: the entry has no weights, or the site does not allow it.
+        FetchError: the entry has no weights, the site does not allow it, or a digest is required and not known.
         ConfigError: the site's configuration or the lock file is not valid.
     """
     weights = entry.manifest.weights
@@ -81,7 +82,9 @@ def plan_fetch(
     root = cache_root() if folder is None else folder / "nest"
     sources = Sources(weights, rules, root=root, cache_dir=folder)
     locked = LockFile.choose(lock, root)
-    return [_planned(entry, locked.pin(weights, spec), sources) for spec in chosen_files(entry)]
+    specs = [locked.pin(weights, spec) for spec in chosen_files(entry)]
+    check_pinned(entry, specs, rules, locked, require_hashes=require_hashes)
+    return [_planned(entry, spec, sources) for spec in specs]
 
 
 def _planned(entry: Entry, spec: FileSpec, sources: Sources) -> PlannedFile:

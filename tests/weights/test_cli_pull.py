@@ -249,18 +249,29 @@ class TestDryRun:
         assert hub.endpoint.removeprefix("http://") in lines[2]
         assert lines[3] == "1 of 2 files would be fetched, 2 B."
         site.write_text(f'sources = ["directory"]\n{site.read_text()}')
-        lines = command("pull", str(entry.directory), "--dry-run").out.splitlines()
-        assert "no source" in lines[2]
-        assert lines[3] == (
-            "0 of 2 files would be fetched, 0 B. 1 could not be: no source that is allowed has them."
+        outcome = command("pull", str(entry.directory), "--dry-run")
+        assert "no source" in outcome.out.splitlines()[2]
+        assert outcome.out.splitlines()[3:] == ["0 of 2 files would be fetched, 0 B."]
+        assert (outcome.code, outcome.err) == (
+            1,
+            "nest: error: 1 of 2 files could not be fetched: no source that is allowed has them.\n",
         )
+        assert command("pull", str(entry.directory)).code == 1
 
     def test_offline(self, command: Command, hub: LoopbackHub, entry: Entry) -> None:
-        lines = command("pull", str(entry.directory), "--dry-run", "--offline").out.splitlines()
-        assert "not here" in lines[1]
-        assert lines[3] == (
-            "0 of 2 files would be fetched, 0 B. 2 could not be: the network is not to be asked."
-        )
+        words = "nest: error: 2 of 2 files could not be fetched: the network is not to be asked.\n"
+        outcome = command("pull", str(entry.directory), "--dry-run", "--offline")
+        assert "not here" in outcome.out.splitlines()[1]
+        assert (outcome.code, outcome.err) == (1, words)
+        outcome = command("pull", str(entry.directory), "--dry-run", "--offline", "--json")
+        assert (len(json.loads(outcome.out)), outcome.code, outcome.err) == (2, 1, words)
+
+    def test_required_hashes(self, command: Command, hub: LoopbackHub, make_entry: MakeEntry) -> None:
+        entry = make_entry({"w.bin": None})
+        options = ("pull", str(entry.directory), "--require-hashes")
+        planned, real = command(*options, "--dry-run"), command(*options)
+        assert (planned.code, planned.err) == (real.code, real.err)
+        assert (planned.code, planned.out) == (1, "")
 
     def test_as_a_table(self, command: Command, hub: LoopbackHub, entry: Entry) -> None:
         hub.faults["tokens.json"] = Fault(404)
