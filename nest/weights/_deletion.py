@@ -12,8 +12,11 @@ __all__ = ["delete", "inside"]
 
 
 def inside(path: Path) -> bool:
-    """Whether `path`, every link of it followed, lies in one of the caches."""
-    found = path.resolve()
+    """Whether `path`, every link of it followed, lies in one of the caches. A link that leads round lies nowhere."""
+    try:
+        found = path.resolve()
+    except (OSError, RuntimeError):
+        return False
     return any(found.is_relative_to(root.resolve()) for root in _roots())
 
 

@@ -40,8 +40,8 @@ def writing(directory: Path, variable: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        where = error.filename2 or error.filename  # of a file that was to take a name, the name
         raise FetchError(
-            f"The cache {directory} cannot be written: {error.strerror or error}"
-            f"{f' ({error.filename})' if error.filename else ''}. Make room or give permission there, or set "
-            f"{variable} to a folder that can be written."
+            f"The cache {directory} cannot be written: {error.strerror or error}{f' ({where})' if where else ''}. "
+            f"Make room or give permission there, or set {variable} to a folder that can be written."
         ) from error

@@ -97,5 +97,9 @@ def _link(blob: Path, pointer: Path) -> bool:
         if error.errno in _NO_LINKS or os.name == "nt":
             return False
         raise
-    new.replace(pointer)
+    try:
+        new.replace(pointer)
+    except OSError:  # a folder has its name
+        new.unlink(missing_ok=True)
+        raise
     return True

@@ -30,6 +30,8 @@ _RETRIED = (408, 425, 429, 500, 502, 503, 504)
 _OF_THE_WAY = (408, 500, 502, 503, 504)
 """Those that say less of the file than of the network and the server."""
 _NO_CONNECTION = ("ConnectError", "ConnectTimeout", "ProxyError", "UnsupportedProtocol")
+_LOST = ("TooManyRedirects", "InvalidURL")
+"""A redirect that ends nowhere, which asking again does not change."""
 
 
 class UnreachableError(SourceError):
@@ -129,6 +131,8 @@ class _Transfer:
         silent = "TimeoutException" in names and fruitless + 1 >= _SILENT_TRIES
         if untried and (silent or names.intersection(_NO_CONNECTION)):
             raise self._unreachable(error, reason) from error
+        if {type(error).__name__, type(error.__context__).__name__} & set(_LOST):
+            raise SourceError(f"it is redirected to nowhere ({reason})") from error
         if fruitless + 1 >= _TRIES:
             kept = _size(self._part)
             raise SourceError(
@@ -158,7 +162,7 @@ class _Transfer:
         with get_session().stream(
             "GET", self._url, headers=headers, timeout=timeout, follow_redirects=True
         ) as response:
-            if response.status_code == 416:  # there is less of it than is here
+            if response.status_code == 416 and offset:  # there is less of it than is here
                 self._restart(offset)
                 raise _CutError("the server has less of the file than came before")
             hf_raise_for_status(response)
@@ -180,10 +184,12 @@ class _Transfer:
         )
 
     def _restart(self, had: int) -> None:
-        self._part.unlink()
+        self._part.unlink(missing_ok=True)
         self._report(-had, came=False)
 
     def _check_length(self, response: Any, offset: int) -> None:
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            return  # though it was asked not to compress: the length is that of other bytes
         stated = response.headers.get("Content-Length", "")
         if stated.isdigit() and self._spec.size is not None and int(stated) + offset != self._spec.size:
             raise self._wrong_size(response, int(stated) + offset)

@@ -134,6 +134,15 @@ class TestPrune:
             path.write_bytes(b"12345")
         return made
 
+    def test_records_that_are_links_in_a_circle(
+        self, command: Command, entry: Entry, nest_cache: Path
+    ) -> None:
+        (nest_cache / "verified").mkdir(parents=True, exist_ok=True)
+        (nest_cache / "verified" / "x.json").symlink_to("x.json")
+        outcome = command("cache", "prune")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert not (nest_cache / "verified" / "x.json").is_symlink()
+
     def test_what_is_of_no_use_goes_and_the_rest_stays(
         self, command: Command, entry: Entry, left: dict[str, Path]
     ) -> None:

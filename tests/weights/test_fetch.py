@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import re
 import socket
@@ -286,6 +287,45 @@ def test_a_password_in_the_endpoint_is_used_and_never_shown(
     with pytest.raises(FetchError) as caught:
         fetch(make_entry({"w.bin": WEIGHTS}), cache_dir=cache / "another")
     assert "secret" not in str(caught.value)
+
+
+def test_a_range_that_was_not_asked_for(
+    hub: LoopbackHub, make_entry: MakeEntry, cache: Path, no_waiting: list[float]
+) -> None:
+    hub.files["w.bin"] = WEIGHTS
+    hub.faults["w.bin"] = Fault(416)
+    with pytest.raises(FetchError, match=r": status 416\."):
+        fetch(make_entry({"w.bin": WEIGHTS}), cache_dir=cache)
+    assert left(cache) == []
+
+
+@pytest.mark.parametrize("location", ["round", "http://127.0.0.1:0x/w.bin"])
+def test_a_redirect_that_ends_nowhere(
+    hub: LoopbackHub, make_entry: MakeEntry, cache: Path, no_waiting: list[float], location: str
+) -> None:
+    hub.files["w.bin"] = WEIGHTS
+    round_ = f"{hub.endpoint}/{REPO}/resolve/{REVISION}/w.bin"
+    hub.faults["w.bin"] = Fault(location=round_ if location == "round" else location)
+    with pytest.raises(FetchError, match=r": it is redirected to nowhere \(.+\)\. Check the network"):
+        fetch(make_entry({"w.bin": WEIGHTS}), cache_dir=cache)
+    assert (no_waiting, left(cache)) == ([], [])
+
+
+def test_a_body_that_is_compressed_unasked(hub: LoopbackHub, make_entry: MakeEntry, cache: Path) -> None:
+    hub.files["w.bin"] = WEIGHTS
+    hub.faults["w.bin"] = Fault(content=gzip.compress(WEIGHTS), headers={"Content-Encoding": "gzip"})
+    assert fetch(make_entry({"w.bin": WEIGHTS}), cache_dir=cache).files["w.bin"].read_bytes() == WEIGHTS
+    assert hub.seen[0]["accept-encoding"] == "identity"
+
+
+def test_a_folder_that_has_the_files_name(hub: LoopbackHub, make_entry: MakeEntry, cache: Path) -> None:
+    hub.files["w.bin"] = WEIGHTS
+    folder = cache / "models--owner--model" / "snapshots" / REVISION / "w.bin"
+    folder.mkdir(parents=True)
+    with pytest.raises(FetchError) as caught:
+        fetch(make_entry({"w.bin": WEIGHTS}), cache_dir=cache)
+    assert f"cannot be written: Is a directory ({folder})." in str(caught.value)
+    assert [path.name for path in folder.parent.iterdir()] == ["w.bin"]
 
 
 def test_a_redirect_to_a_host_that_is_blocked_names_it(
