@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nest.errors import CallError
-from nest.ir.program import Program
+from nest.ir.parammap import Expr, ParamMap, Source
+from nest.ir.passes import flatten, narrow, pack_projections, store_columns
+from nest.ir.program import BlockDef, Path, Program, path_text
 
 __all__ = ["PLANS", "Plan", "plan"]
 
@@ -18,18 +20,77 @@ PLANS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """A program and the name of what was done to it. `exact` is the program itself."""
+    """A program made ready.
+
+    Attributes:
+        name: what was done to it.
+        program: what is run. Its entries and states are the definition's, its parameters its own.
+        params: these parameters over the definition's; None where they are the definition's.
+    """
 
     name: str
     program: Program
+    params: ParamMap | None = None
 
 
 def plan(program: Program, name: str = "exact") -> Plan:
-    """The plan `name` of a program.
+    """The plan `name` of a program. `exact` is the program itself.
 
     Raises:
         CallError: there is no such plan.
     """
     if name not in PLANS:
         raise CallError(f"There is no plan '{name}'; nest has {', '.join(PLANS)}.")
-    return Plan(name, program)
+    return Plan(name, program) if name == "exact" or _loops_below(program) else _fast(name, program)
+
+
+def _fast(name: str, program: Program) -> Plan:
+    """Layers as a whole, heads for the positions that are used, projections of one input packed, heads by columns."""
+    flat, paths = flatten(program)
+    functions = flat.functions()
+    for function in functions:
+        narrow(function)
+    expressions: dict[str, Expr] = {path: Source(old) for path, old in paths.items()}
+    for unit, places in _units(flat.root).values():
+        made = pack_projections(unit, functions)
+        made |= store_columns(unit, functions)
+        for place in places:
+            _replace(expressions, place, made)
+    return Plan(name, flat, ParamMap(expressions))
+
+
+def _units(root: BlockDef) -> dict[int, tuple[BlockDef, list[Path]]]:
+    """Every unit with the paths at which it stands."""
+    found: dict[int, tuple[BlockDef, list[Path]]] = {}
+
+    def visit(block: BlockDef, path: Path) -> None:
+        found.setdefault(block.key, (block, []))[1].append(path)
+        for relative, use in block.uses():
+            visit(use.block, (*path, *relative))
+
+    visit(root, ())
+    return found
+
+
+def _replace(expressions: dict[str, Expr], place: Path, made: dict[str, Expr]) -> None:
+    """Put a unit's new parameters in the place of those that they are made of."""
+
+    def full(node: Expr) -> Expr:
+        return expressions[path_text((*place, node.name))] if isinstance(node, Source) else node
+
+    whole = {path_text((*place, name)): expression.map(full) for name, expression in made.items()}
+    for expression in made.values():
+        for name in expression.sources():
+            expressions.pop(path_text((*place, name)), None)
+    expressions.update(whole)
+
+
+def _loops_below(program: Program) -> bool:
+    """Whether a block inside a layer has a loop of its own, which is not flattened."""
+    units = {program.root.key} | {
+        use.block.key
+        for block in program.root.distinct()
+        for path, use in block.uses()
+        if isinstance(path[-1], int)
+    }
+    return any(n.op == "while_loop" for f in program.functions() for n in f.nodes if f.block.key not in units)

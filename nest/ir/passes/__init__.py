@@ -1,6 +1,10 @@
 """Passes: functions from a program, or a function of it, to another that computes the same."""
 
+from nest.ir.passes.columns import store_columns
 from nest.ir.passes.dce import eliminate_dead_code
+from nest.ir.passes.flatten import flatten
 from nest.ir.passes.inline import inline
+from nest.ir.passes.narrow import narrow
+from nest.ir.passes.pack import pack_projections
 
-__all__ = ["eliminate_dead_code", "inline"]
+__all__ = ["eliminate_dead_code", "flatten", "inline", "narrow", "pack_projections", "store_columns"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nest.ir.dim import Dim
@@ -9,11 +10,11 @@ from nest.ir.dtype import DType
 from nest.ir.program import Function, Node, Operand, Path, Program, Value
 from nest.ir.types import TensorType
 
-__all__ = ["inline"]
+__all__ = ["Scope", "inline"]
 
 
-class _Scope:
-    """How the symbols of a function being inlined read in the entry."""
+class Scope:
+    """How the symbols of a function being inlined read where its nodes go, and where its block lies from there."""
 
     def __init__(self, path: Path, dims: dict[str, Dim], dtypes: dict[str, DType]) -> None:
         self.path = path
@@ -23,11 +24,23 @@ class _Scope:
     def type(self, type_: TensorType) -> TensorType:
         return type_.substitute(self.dims, self.dtypes)
 
+    def operand(self, x: Operand | None) -> Operand | None:
+        """An operand that is no value."""
+        return x.substitute(self.dims) if isinstance(x, Dim) else x
+
+    def inner(self, path: Path, symbols: Mapping[str, Dim | DType]) -> Scope:
+        """The scope of what is called at a path, its symbols bound to expressions of this one."""
+        dims = {n: d.substitute(self.dims) for n, d in symbols.items() if isinstance(d, Dim)}
+        dtypes = {n: self.dtypes.get(t.name, t) for n, t in symbols.items() if isinstance(t, DType)}
+        return Scope((*self.path, *path), dims, dtypes)
+
     def attr(self, value: Any) -> Any:
         if isinstance(value, Dim):
             return value.substitute(self.dims)
         if isinstance(value, DType):
             return self.dtypes.get(value.name, value)
+        if isinstance(value, dict):
+            return {name: self.attr(item) for name, item in value.items()}
         return tuple(map(self.attr, value)) if isinstance(value, tuple) else value
 
 
@@ -43,7 +56,7 @@ def inline(program: Program, name: str) -> Function:
     flat.reads, flat.writes = set(entry.reads), set(entry.writes)
     builder = _Inliner(flat)
     values = dict(zip(map(id, entry.arguments), flat.arguments, strict=True))
-    results = builder.run(entry, values, _Scope((), {}, {}))
+    results = builder.run(entry, values, Scope((), {}, {}))
     flat.results = tuple(results)
     return flat
 
@@ -53,7 +66,7 @@ class _Inliner:
         self.target = target
         self.params: dict[Path, Value] = {}
 
-    def run(self, function: Function, values: dict[int, Value], scope: _Scope) -> list[Value]:
+    def run(self, function: Function, values: dict[int, Value], scope: Scope) -> list[Value]:
         """Append a function's nodes; `values` maps its arguments, and then its nodes' values, to the target's."""
         for node in function.nodes:
             if node.op == "call":
@@ -64,12 +77,10 @@ class _Inliner:
                 self._copy(node, values, scope)
         return [values[id(v)] for v in function.results]
 
-    def _operand(self, x: Operand | None, values: dict[int, Value], scope: _Scope) -> Operand | None:
-        if isinstance(x, Value):
-            return values[id(x)]
-        return x.substitute(scope.dims) if isinstance(x, Dim) else x
+    def _operand(self, x: Operand | None, values: dict[int, Value], scope: Scope) -> Operand | None:
+        return values[id(x)] if isinstance(x, Value) else scope.operand(x)
 
-    def _copy(self, node: Node, values: dict[int, Value], scope: _Scope) -> None:
+    def _copy(self, node: Node, values: dict[int, Value], scope: Scope) -> None:
         attrs = {n: scope.attr(v) for n, v in node.attrs.items() if n != "path"}
         if "path" in node.attrs:
             attrs["path"] = (*scope.path, *node.attrs["path"])
@@ -80,7 +91,7 @@ class _Inliner:
         self.target.nodes.append(made)
         values.update((id(old), new) for old, new in zip(node.outputs, made.outputs, strict=True))
 
-    def _param(self, node: Node, scope: _Scope) -> Value:
+    def _param(self, node: Node, scope: Scope) -> Value:
         path = (*scope.path, *node.attrs["path"])
         known = self.params.get(path)
         if known is None:
@@ -89,12 +100,10 @@ class _Inliner:
             known = self.params[path] = made.outputs[0]
         return known
 
-    def _call(self, node: Node, values: dict[int, Value], scope: _Scope) -> None:
+    def _call(self, node: Node, values: dict[int, Value], scope: Scope) -> None:
         callee: Function = node.attrs["function"]
         arguments = [self._operand(x, values, scope) for x in node.inputs]
-        symbols = {n: d.substitute(scope.dims) for n, d in node.attrs["symbols"].items()}
-        dtypes = {n: scope.dtypes.get(t.name, t) for n, t in node.attrs["dtypes"].items()}
-        inner = _Scope((*scope.path, *node.attrs["path"]), symbols, dtypes)
+        inner = scope.inner(node.attrs["path"], node.attrs["symbols"] | node.attrs["dtypes"])
         bound = {id(a): v for a, v in zip(callee.arguments, arguments, strict=True) if isinstance(v, Value)}
         results = self.run(callee, bound, inner)
         values.update((id(v), r) for v, r in zip(node.outputs, results, strict=True))

@@ -1,0 +1,46 @@
+"""The parameters of a plan, made of the definition's on whatever holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nest.ir.parammap import Concat, Expr, ParamMap, Source, Transpose, Zeros
+
+__all__ = ["Packer"]
+
+
+@dataclass(frozen=True)
+class Packer:
+    """What a framework makes packed parameters with.
+
+    Attributes:
+        concat: arrays one after another along an axis.
+        transpose: an array with its axes in another order, as it then lies in memory.
+        zeros: of a shape and an element type's name.
+    """
+
+    concat: Callable[[Sequence[Any], int], Any]
+    transpose: Callable[[Any, tuple[int, ...]], Any]
+    zeros: Callable[[tuple[int, ...], str], Any]
+
+    def packed(self, params: ParamMap, read: Callable[[str], Any]) -> dict[str, Any]:
+        """Every parameter of a plan; those that it leaves as they are, are the same objects.
+
+        Args:
+            read: gives a parameter by definition path.
+        """
+        return {path: self._value(expression, read) for path, expression in params.expressions.items()}
+
+    def _value(self, expression: Expr, read: Callable[[str], Any]) -> Any:
+        match expression:
+            case Source(name):
+                return read(name)
+            case Transpose(of, perm):
+                return self.transpose(self._value(of, read), perm)
+            case Concat(parts, axis):
+                return self.concat([self._value(part, read) for part in parts], axis)
+            case Zeros(shape, dtype):
+                return self.zeros(shape, dtype)
+        raise TypeError(f"no plan makes a parameter by {type(expression).__name__}")
