@@ -50,26 +50,28 @@ def attention(
     """
     B, H, Q, E = q.shape
     G, K = k.shape[1:3]
-    on_gpu = jax.default_backend() == "gpu"
-    if (
-        on_gpu
-        and isinstance(Q, int)
-        and Q >= 64
-        and q.dtype.itemsize == 2
-        and all(x is None for x in (mask, bias, sinks, softcap))
-    ):
+    platform = jax.default_backend()
+    plain = isinstance(Q, int) and all(x is None for x in (mask, bias, sinks, softcap))
+    if platform == "gpu" and plain and Q >= 64 and q.dtype.itemsize == 2:
         # One fused kernel, where the scores of f32 arithmetic would go to memory and back.
         q, k, v = (t.transpose(0, 2, 1, 3) for t in (q, k, v))
         fused = jax.nn.dot_product_attention(q, k, v, scale=scale, implementation="cudnn")
         return fused.transpose(0, 2, 1, 3)
-    if on_gpu and Q == 1:
+    rows = max((d for d in range(64, 257) if Q % d == 0), default=Q) if plain and Q > 512 else Q
+    if platform == "cpu" and rows != Q:
+        # Queries in blocks, whose scores stay in the processor's cache.
+        blocks = q.reshape(B, H, Q // rows, rows, E).transpose(2, 0, 1, 3, 4)
+        done: Array = lax.map(lambda block: attention(block, k, v, scale=scale), blocks)
+        return done.transpose(1, 2, 0, 3, 4).reshape(B, H, Q, v.shape[3])
+    if platform == "gpu" and Q == 1:
         # A product of one row uses a corner of the chip; a multiplication and a sum fuse and spread.
-        rows = q.astype(jnp.float32).reshape(B, G, H // G, 1, E)
-        scores = (rows * k.astype(jnp.float32)[:, :, None]).sum(-1).reshape(B, H, Q, K)
+        spread = q.astype(jnp.float32).reshape(B, G, H // G, 1, E)
+        scores = (spread * k.astype(jnp.float32)[:, :, None]).sum(-1).reshape(B, H, Q, K)
     else:
-        scores = jnp.einsum(
-            "bgrqe,bgke->bgrqk", q.reshape(B, G, H // G, Q, E), k, preferred_element_type=jnp.float32
-        ).reshape(B, H, Q, K)
+        # The queries of all heads that share a key head, as rows of one product.
+        shared = q.reshape(B, G, H // G * Q, E)
+        scores = jnp.einsum("bgqe,bgke->bgqk", shared, k, preferred_element_type=jnp.float32)
+        scores = scores.reshape(B, H, Q, K)
     scores = scores * (E**-0.5 if scale is None else scale)
     if softcap is not None:
         scores = softcap * jnp.tanh(scores / softcap)
@@ -86,8 +88,8 @@ def attention(
     total = weights.sum(-1, keepdims=True)
     if sinks is not None:
         total = total + jnp.exp(sinks - peak)
-    weights = (weights / jnp.where(total == 0, 1.0, total)).astype(v.dtype).reshape(B, G, H // G, Q, K)
-    attended = jnp.einsum("bgrqk,bgkf->bgrqf", weights, v, preferred_element_type=jnp.float32)
+    weights = (weights / jnp.where(total == 0, 1.0, total)).astype(v.dtype).reshape(B, G, H // G * Q, K)
+    attended = jnp.einsum("bgqk,bgkf->bgqf", weights, v, preferred_element_type=jnp.float32)
     return attended.reshape(B, H, Q, v.shape[3]).astype(q.dtype)
 
 
