@@ -14,7 +14,7 @@ from nest.backends.jax.placement import Placement
 from nest.ir.inventory import used_parameters
 from nest.ir.program import Function, Program, path_text
 
-__all__ = ["Compiled", "Engine", "Run", "States"]
+__all__ = ["Compiled", "Engine", "Results", "Run", "States"]
 
 States = dict[str, Array]
 Results = tuple[Array, ...]

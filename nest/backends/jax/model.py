@@ -19,10 +19,12 @@ from nest.backends.jax.lower import lower
 from nest.backends.jax.parameters import placed
 from nest.backends.jax.partition import Rules
 from nest.backends.jax.placement import Placement, device_of, placement
+from nest.backends.jax.planned import PackedParams, planned_engine
 from nest.backends.jax.session import Checked, JaxSession, new_states
 from nest.backends.session import HoldsDefault, call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.inventory import parameters
+from nest.ir.plan import plan as make_plan
 from nest.ir.program import Program
 
 __all__ = ["JaxModel", "Recipe", "build", "skeleton"]
@@ -64,6 +66,7 @@ class JaxModel(HoldsDefault):
         self._session = dict(session or {})
         self._checked = Checked(program)
         self._engine = Engine(program, self._run, place=self._place)
+        self._plans: dict[str, tuple[Engine, PackedParams]] = {}
 
     def _run(
         self, name: str, params: Mapping[str, Array], states: States, arguments: Sequence[Any]
@@ -111,19 +114,29 @@ class JaxModel(HoldsDefault):
         given = {**self._session, **symbols}
         return new_states(self.program, session_symbols(self.program, given), self._place)
 
-    def new_session(self, **symbols: int) -> JaxSession:
+    def new_session(self, *, plan: str = "exact", **symbols: int) -> JaxSession:
         """States of their own over these weights.
 
         Args:
+            plan: `"exact"`, the definition as it is written; `"fast"`, the same results over packed weights.
             **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
         """
         values = session_symbols(self.program, {**self._session, **symbols})
+        made = make_plan(self.program, plan)
+        engine, packed = self._engine, None
+        if made.params is not None:
+            if plan not in self._plans:
+                self._plans[plan] = (
+                    planned_engine(made, engine.compilations, self._place),
+                    PackedParams(made.params),
+                )
+            engine, packed = self._plans[plan]
         return JaxSession(
             self.program,
             values,
-            engine=self._engine,
+            engine=engine,
             checked=self._checked,
-            params=lambda: self.params,
+            params=lambda: self.params if packed is None else packed.of(self.params),
             place=self._place,
         )
 
@@ -157,11 +170,13 @@ class JaxModel(HoldsDefault):
         """Parameters of its own, and the same compiled code."""
         other = copy.copy(self)
         other.params = {path: jnp.copy(x) for path, x in self.params.items()}
+        other._plans = {}
         return other
 
     def __copy__(self) -> JaxModel:
         other = JaxModel.__new__(JaxModel)
         vars(other).update(vars(self))
+        other._plans = {}
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -12,10 +12,13 @@ import onnx_ir as ir
 from nest.backends.onnx.dtypes import ONNX, numpy_dtype
 from nest.ir.dim import Dim
 
-__all__ = ["OPSET", "OPSETS", "Graph", "Tensor", "Type"]
+__all__ = ["CONTRIB", "OPSET", "OPSETS", "Graph", "Tensor", "Type", "transposed"]
 
 OPSET = 24
 """Attention with `nonpad_kv_seqlen`, TensorScatter, RotaryEmbedding and RMSNormalization are in it."""
+
+CONTRIB = "com.microsoft"
+"""The domain of ONNX Runtime's own ops."""
 
 OPSETS = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 """The operator sets that graphs can be made in, with the version of the format that came with each. What one of them
@@ -54,10 +57,14 @@ class Graph:
     Args:
         parameter: gives the stored tensor of a parameter, by definition path.
         opset: the operator set, one of `OPSETS`.
+        contrib: ONNX Runtime's own ops may be used where they are faster.
     """
 
-    def __init__(self, parameter: Callable[[str], ir.ExternalTensor], opset: int = OPSET) -> None:
+    def __init__(
+        self, parameter: Callable[[str], ir.ExternalTensor], opset: int = OPSET, *, contrib: bool = False
+    ) -> None:
         self.opset = opset
+        self.contrib = contrib
         self._parameter = parameter
         # Nodes of the graph, and of the bodies of loops that are being built inside it.
         self._scopes: list[list[ir.Node]] = [[]]
@@ -72,11 +79,13 @@ class Graph:
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
-    def op(self, op_type: str, *inputs: Operand, **attributes: Any) -> ir.Value:
+    def op(self, op_type: str, *inputs: Operand, domain: str = "", **attributes: Any) -> ir.Value:
         """The result of an op with one."""
-        return self.ops(op_type, 1, *inputs, **attributes)[0]
+        return self.ops(op_type, 1, *inputs, domain=domain, **attributes)[0]
 
-    def ops(self, op_type: str, count: int, *inputs: Operand, **attributes: Any) -> tuple[ir.Value, ...]:
+    def ops(
+        self, op_type: str, count: int, *inputs: Operand, domain: str = "", **attributes: Any
+    ) -> tuple[ir.Value, ...]:
         """The `count` results of an op; attributes that are None are left out."""
         values = [x.value if isinstance(x, Tensor) else x for x in inputs]
         while values and values[-1] is None:
@@ -86,7 +95,7 @@ class Graph:
         known = self._known.get(key)
         if known is None:
             name = self.fresh(f"{self.scope}/{op_type}" if self.scope else op_type)
-            node = ir.node(op_type, values, given, num_outputs=count, name=name)
+            node = ir.node(op_type, values, given, domain=domain, num_outputs=count, name=name)
             for position, output in enumerate(node.outputs):
                 output.name = name if count == 1 else f"{name}.{position}"
             self._append(node)
@@ -99,6 +108,17 @@ class Graph:
             depth = max((self._depth.get(id(v), 0) for v in node.inputs), default=0)
         self._scopes[depth].append(node)
         self._depth.update((id(v), depth) for v in node.outputs)
+
+    def transpose(self, x: Operand, perm: Sequence[int]) -> ir.Value:
+        """Axes in another order; what turns them back is what was there before."""
+        value = x.value if isinstance(x, Tensor) else x
+        before = transposed(value)
+        if before is not None:
+            source, first = before
+            perm, value = [first[axis] for axis in perm], source
+            if perm == sorted(perm):
+                return source
+        return self.op("Transpose", value, perm=tuple(perm))
 
     def cast(self, x: Operand, dtype: str) -> ir.Value:
         """A value in another element type; a `Tensor` that has it already is taken as it is."""
@@ -230,11 +250,19 @@ class Graph:
             self._outputs,
             nodes=nodes,
             initializers=[v for v in self._initializers.values() if id(v) in read],
-            opset_imports={"": self.opset},
+            opset_imports={"": self.opset} | ({CONTRIB: 1} if self.contrib else {}),
             name=name,
             doc_string=doc,
         )
         return ir.Model(graph, ir_version=OPSETS[self.opset], producer_name="nest")
+
+
+def transposed(value: ir.Value | None) -> tuple[ir.Value, tuple[int, ...]] | None:
+    """What a value is a transposition of, and how its axes are ordered; None where it is none."""
+    node = value.producer() if value is not None else None
+    if node is None or node.op_type != "Transpose" or node.inputs[0] is None:
+        return None
+    return node.inputs[0], tuple(node.attributes["perm"].as_ints())
 
 
 def _plain(value: Any) -> Any:

@@ -45,6 +45,8 @@ def lower(
     parameter: Callable[[str], ir.ExternalTensor],
     opset: int = OPSET,
     capacity: int | None = None,
+    *,
+    contrib: bool = False,
 ) -> EntryGraph:
     """The graph of an entry.
 
@@ -52,13 +54,14 @@ def lower(
         parameter: gives the stored tensor of a parameter, by definition path.
         opset: the operator set, one of `OPSETS`.
         capacity: make the states inside the graph, zero and of so many slots, so that it neither takes nor gives any.
+        contrib: ONNX Runtime's own ops may be used where they are faster.
 
     Raises:
         DefinitionError: an op that has no rule.
     """
     function = inline(program, name)
     eliminate_dead_code(function)
-    graph = Graph(parameter, opset)
+    graph = Graph(parameter, opset, contrib=contrib)
     dims = Dims(graph)
     sizes = {} if capacity is None else {"Capacity": Dim.constant(capacity)}
     types = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from nest.backends.onnx.weights import WeightFiles
 from nest.backends.session import HoldsDefault, call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.inventory import parameters
+from nest.ir.plan import plan
 from nest.ir.program import Program
 
 __all__ = ["OnnxModel", "build"]
@@ -43,6 +45,8 @@ class OnnxModel(HoldsDefault):
         self.entry = entry
         self.notes = tuple(notes)
         self._session_defaults = dict(session)
+        self._plans: dict[str, Runtime] = {}
+        self._planning = threading.Lock()
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -58,14 +62,30 @@ class OnnxModel(HoldsDefault):
         """An entry's ONNX model; its weights are external data."""
         return self.runtime.entry(name).graph.model
 
-    def new_session(self, **symbols: int) -> OnnxSession:
+    def new_session(self, *, plan: str = "exact", **symbols: int) -> OnnxSession:
         """States of their own over these weights.
 
         Args:
+            plan: `"exact"`, the definition as it is written; `"fast"`, the same results by the runtime's own ops, over
+                packed weights.
             **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
+
+        Raises:
+            WeightsError: packed weights cannot be written to a temporary file.
         """
         given = {**self._session_defaults, **symbols}
-        return OnnxSession(self.runtime, session_symbols(self.program, given))
+        return OnnxSession(self._planned(plan), session_symbols(self.program, given))
+
+    def _planned(self, name: str) -> Runtime:
+        made = plan(self.program, name)
+        if made.name == "exact":
+            return self.runtime
+        with self._planning:
+            if name not in self._plans:
+                weights, options = self.runtime.weights, self.runtime.options
+                packed = weights if made.params is None else weights.packed(made.program, made.params)
+                self._plans[name] = Runtime(self.program, packed, options, made)
+            return self._plans[name]
 
     def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
         """Run an entry by name, with its arguments in order."""

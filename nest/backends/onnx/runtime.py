@@ -13,6 +13,8 @@ from nest.backends.onnx.arrays import HostArrays
 from nest.backends.onnx.lower import EntryGraph, lower
 from nest.backends.onnx.options import Options
 from nest.backends.onnx.weights import WeightFiles
+from nest.ir.plan import Plan
+from nest.ir.plan import plan as make_plan
 from nest.ir.program import Program
 
 __all__ = ["Prepared", "Runtime"]
@@ -29,10 +31,18 @@ class Prepared:
 
 
 class Runtime:
-    """The sessions of one model, over one set of weights."""
+    """The sessions of one model by one plan, over one set of weights.
 
-    def __init__(self, program: Program, weights: WeightFiles, options: Options) -> None:
+    Args:
+        program: whose entries are called.
+        plan: what is run; the program itself if None.
+    """
+
+    def __init__(
+        self, program: Program, weights: WeightFiles, options: Options, plan: Plan | None = None
+    ) -> None:
         self.program = program
+        self.plan = plan or make_plan(program)
         self.weights = weights
         self.options = options
         self.arrays = HostArrays()
@@ -54,7 +64,8 @@ class Runtime:
 
     def _prepare(self, name: str) -> Prepared:
         check = EntryCall(self.program, name, self.arrays)
-        graph = lower(self.program, name, self.weights.tensor)
+        fast = self.plan.name == "fast"
+        graph = lower(self.plan.program, name, self.weights.tensor, contrib=fast)
         model = ir.to_proto(graph.model).SerializeToString()
         label = f"{self.program.name}.{name}"
         session = self.options.session(model, label)

@@ -16,7 +16,11 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from nest.backends.onnx.dtypes import ONNX, numpy_dtype
+from nest.backends.packing import Packer
 from nest.errors import WeightsError
+from nest.ir.inventory import parameters
+from nest.ir.parammap import ParamMap, Source
+from nest.ir.program import Program
 from nest.ir.types import ParamSpec
 
 __all__ = ["WeightFiles"]
@@ -41,15 +45,23 @@ class WeightFiles:
     random) are written once, to a temporary file that lives as long as this object.
 
     Args:
-        specs: every parameter, by definition path.
-        params: their arrays, in any float width.
+        specs: every parameter, by path.
+        params: the arrays of those that are not stored yet, in any float width.
+        beside: other files, and which of theirs each of the other parameters is.
 
     Raises:
         WeightsError: the temporary file cannot be written.
     """
 
-    def __init__(self, specs: Mapping[str, ParamSpec], params: Mapping[str, Array]) -> None:
+    def __init__(
+        self,
+        specs: Mapping[str, ParamSpec],
+        params: Mapping[str, Array],
+        beside: tuple[WeightFiles, Mapping[str, str]] | None = None,
+    ) -> None:
         self._specs = dict(specs)
+        # Held, since its temporary file lives as long as it does.
+        self._beside = beside
         self._folder = Path(tempfile.mkdtemp(prefix="nest-onnx-")).resolve()
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self.root = Path(self._folder.anchor)
@@ -66,10 +78,13 @@ class WeightFiles:
     def _stored(self, params: Mapping[str, Array]) -> dict[str, _Place]:
         places: dict[str, _Place] = {}
         written: dict[tuple[int, tuple[int, ...], str], _Place] = {}
+        if self._beside is not None:
+            other, names = self._beside
+            places |= {path: other._places[name] for path, name in names.items()}
         spill = self._folder / "weights.bin"
         with spill.open("wb") as file:
-            for path, spec in self._specs.items():
-                array, dtype = params[path], numpy_dtype(spec.dtype)
+            for path in (p for p in self._specs if p not in places):
+                spec, array, dtype = self._specs[path], params[path], numpy_dtype(self._specs[path].dtype)
                 place = _mapped(array, dtype)
                 if place is None or place.file.anchor != self._folder.anchor:
                     # Two paths over one array are stored once.
@@ -78,6 +93,21 @@ class WeightFiles:
                     written[key] = place
                 places[path] = place
         return places
+
+    def packed(self, program: Program, params: ParamMap) -> WeightFiles:
+        """The parameters of a plan's program: those that are as they were stay where they are.
+
+        Raises:
+            WeightsError: the temporary file of the others cannot be written.
+        """
+        kept = {path: e.name for path, e in params.expressions.items() if isinstance(e, Source)}
+        made = ParamMap({path: e for path, e in params.expressions.items() if path not in kept})
+        return WeightFiles(parameters(program), _PACKER.packed(made, self._array), (self, kept))
+
+    def _array(self, path: str) -> Array:
+        """A parameter as it lies in its file."""
+        spec, place = self._specs[path], self._places[path]
+        return np.memmap(place.file, numpy_dtype(spec.dtype), "r", place.offset, spec.shape)
 
     def tensor(self, path: str) -> ir.ExternalTensor:
         """A parameter as an initializer that refers to its file."""
@@ -91,6 +121,13 @@ class WeightFiles:
             name=path,
             base_dir=self.root,
         )
+
+
+_PACKER = Packer(
+    concat=lambda parts, axis: np.concatenate(list(parts), axis),
+    transpose=np.transpose,
+    zeros=lambda shape, dtype: np.zeros(shape, numpy_dtype(dtype)),
+)
 
 
 def _append(file: BinaryIO, path: Path, array: Array, dtype: np.dtype[Any]) -> _Place:

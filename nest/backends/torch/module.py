@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch import nn
 
 from nest.backends.calls import EntryCall
 from nest.backends.generated import load_generated
+from nest.backends.packing import Packer
 from nest.backends.session import (
     BaseSession,
     HoldsDefault,
@@ -30,6 +32,7 @@ from nest.backends.torch.graphs import GraphRunner
 from nest.backends.torch.source import torch_module
 from nest.errors import CallError, DefinitionError
 from nest.ir.inventory import parameters, states
+from nest.ir.plan import Plan
 from nest.ir.plan import plan as make_plan
 from nest.ir.program import Function, Program
 
@@ -96,12 +99,13 @@ class TorchModel(HoldsDefault, nn.Module):
         """States of their own over these weights.
 
         Args:
-            plan: `"exact"`, this module; `"fast"`, other kernels over the same weights.
+            plan: `"exact"`, this module; `"fast"`, the same results by other kernels, over weights as they are now.
             graphs: record entries as CUDA graphs, once a shape, and replay them.
             **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
         """
         given = {**self.nest_info.session, **symbols}
-        module = self if make_plan(self.program, plan).name == "exact" else twin(self, plan)
+        made = make_plan(self.program, plan)
+        module = self if made.name == "exact" else twin(self, made)
         return TorchSession(module, session_symbols(self.program, given), graphs=graphs)
 
     def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
@@ -279,9 +283,13 @@ def checked_device(name: torch.device | str) -> torch.device:
     return device
 
 
-def skeleton(program: Program, *, plan: str = "exact", **info: Any) -> TorchModel:
-    """The module with its parameters on the meta device: shapes and no memory."""
-    made = torch_module(program, plan)
+def skeleton(program: Program, *, plan: Plan | None = None, **info: Any) -> TorchModel:
+    """The module with its parameters on the meta device: shapes and no memory.
+
+    A plan's module has the plan's parameters; entries and states are the program's in any case.
+    """
+    plan = plan or make_plan(program)
+    made = torch_module(plan.program, plan.name)
     module = load_generated(made.text, program.name)
     generated = getattr(module, made.root)
     details = ModelInfo(program, made.text, **info)
@@ -322,11 +330,30 @@ def _details(info: ModelInfo) -> dict[str, Any]:
     return {"entry": info.entry, "notes": info.notes, "session": info.session, "recipe": info.recipe}
 
 
-def twin(model: TorchModel, plan: str) -> TorchModel:
-    """The module of another plan over the very same parameters."""
-    other = skeleton(model.program, plan=plan, **_details(model.nest_info))
-    other.load_state_dict(model.state_dict(keep_vars=True), assign=True)
-    return other
+# Beside the models, as their sessions are: a copy or a pickle of a model has none of this.
+_TWINS: WeakKeyDictionary[TorchModel, tuple[Any, TorchModel]] = WeakKeyDictionary()
+
+
+def twin(model: TorchModel, plan: Plan) -> TorchModel:
+    """The module of another plan over the model's parameters as they are now; what is not packed, both share."""
+    params = model.state_dict(keep_vars=True)
+    # Training changes a tensor's version, loading the tensor itself.
+    now = plan.name, [(id(p), p._version) for p in params.values()]
+    known = _TWINS.get(model)
+    if known is None or known[0] != now:
+        other = skeleton(model.program, plan=plan, **_details(model.nest_info))
+        with torch.no_grad():
+            packed = _PACKER.packed(plan.params, params.__getitem__) if plan.params else params
+        other.load_state_dict(packed, assign=True)
+        known = _TWINS[model] = now, other.to(model.device)
+    return known[1]
+
+
+_PACKER = Packer(
+    concat=lambda parts, axis: torch.cat(list(parts), axis),
+    transpose=lambda x, perm: x.permute(perm).contiguous(),
+    zeros=lambda shape, dtype: torch.zeros(shape, dtype=DTYPES[dtype]),
+)
 
 
 def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Callable[..., Any]:

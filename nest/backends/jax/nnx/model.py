@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +29,12 @@ from nest.backends.jax.nnx.variables import drawn, filled, variables
 from nest.backends.jax.parameters import placed
 from nest.backends.jax.partition import Rules
 from nest.backends.jax.placement import Placement, device_of, placement
+from nest.backends.jax.planned import PackedParams, planned_engine
 from nest.backends.jax.session import Checked, JaxSession
 from nest.backends.session import call_default, session_symbols
 from nest.errors import CallError
+from nest.ir.plan import Plan
+from nest.ir.plan import plan as make_plan
 from nest.ir.program import Program
 
 __all__ = ["ModelInfo", "NnxModel", "NnxSession", "build", "skeleton"]
@@ -49,6 +53,7 @@ class ModelInfo:
     place: Placement = field(default_factory=Placement)
     compilations: Counter[str] = field(default_factory=Counter)
     engines: dict[Any, Engine] = field(default_factory=dict)
+    packed: WeakKeyDictionary[Any, PackedParams] = field(default_factory=WeakKeyDictionary)
 
     def __post_init__(self) -> None:
         self.checked = Checked(self.program)
@@ -62,6 +67,13 @@ class ModelInfo:
             # Modules that were changed by hand may have other parameters, and use them where the program does not.
             paths = tuple(path for path, _ in variables(model))
             known = self.engines[graph] = Engine(self.program, run, self.compilations, paths, self.place)
+        return known
+
+    def planned(self, plan: Plan) -> Engine:
+        """What computes by a plan."""
+        known = self.engines.get(plan.name)
+        if known is None:
+            known = self.engines[plan.name] = planned_engine(plan, self.compilations, self.place)
         return known
 
 
@@ -110,13 +122,15 @@ class NnxModel(nnx.Module):
         made = cast(Any, super()).new_state(symbols["Batch"], symbols.get("Capacity", 0))
         return cast("nnx.Dict[Any]", made)
 
-    def new_session(self, **symbols: int) -> NnxSession:
+    def new_session(self, *, plan: str = "exact", **symbols: int) -> NnxSession:
         """States of their own over these weights, whose values at each call are what the module holds then.
 
         Args:
+            plan: `"exact"`, this module; `"fast"`, the same results over packed weights.
             **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
         """
-        return NnxSession(self, session_symbols(self.program, {**self.nest_info.session, **symbols}))
+        values = session_symbols(self.program, {**self.nest_info.session, **symbols})
+        return NnxSession(self, values, plan=make_plan(self.program, plan))
 
     def _default_session(self) -> NnxSession:
         return NnxSession(self, session_symbols(self.program, self.nest_info.session), holds_model=False)
@@ -195,19 +209,32 @@ class NnxSession(JaxSession):
         model: whose parameters it reads.
         symbols: `Batch` and `Capacity`.
         holds_model: keep the model alive; its own default session must not.
+        plan: what is run; the module itself if None or `exact`.
     """
 
-    def __init__(self, model: NnxModel, symbols: Mapping[str, int], *, holds_model: bool = True) -> None:
+    def __init__(
+        self,
+        model: NnxModel,
+        symbols: Mapping[str, int],
+        *,
+        holds_model: bool = True,
+        plan: Plan | None = None,
+    ) -> None:
         info = model.nest_info
         own = dict(variables(model))
+
+        engine, packed = info.engine(model), None
+        if plan is not None and plan.params is not None:
+            engine, packed = info.planned(plan), info.packed.setdefault(model, PackedParams(plan.params))
         super().__init__(
             info.program,
             symbols,
-            engine=info.engine(model),
+            engine=engine,
             checked=info.checked,
-            params=lambda: _Values(own),
+            params=lambda: _Values(own) if packed is None else packed.of(_Values(own)),
             place=info.place,
         )
+        self._plan = plan
         self._model: Callable[[], NnxModel | None] = (lambda: model) if holds_model else weakref.ref(model)
 
     @property
@@ -216,7 +243,7 @@ class NnxSession(JaxSession):
         return cast(NnxModel, self._model())
 
     def _sibling(self, symbols: Mapping[str, int]) -> NnxSession:
-        return NnxSession(self.model, symbols)
+        return NnxSession(self.model, symbols, plan=self._plan)
 
     @property
     def caches(self) -> nnx.Dict[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from nest.backends.onnx.graph import Tensor
+from nest.backends.onnx.graph import Tensor, transposed
 from nest.backends.onnx.rules._registry import Lowering, rule
 from nest.ir.dim import Dim
 
@@ -13,10 +13,11 @@ __all__: list[str] = []
 
 @rule
 def linear(low: Lowering, x: Tensor, weight: Tensor, bias: Tensor | None) -> ir.Value:
-    """Gemm reads the weight as it is stored, [Out, In]; MatMul would need a transposed copy of it."""
+    """Gemm reads the weight as it is stored, [Out, In] or turned; MatMul would need a transposed copy of it."""
     rows = _rows(x)
     flat = low.dims.reshape(x.value, x.shape, (rows, x.shape[-1]))
-    y = low.op("Gemm", flat, weight, bias, transB=1)
+    turned = transposed(weight.value)
+    y = low.op("Gemm", flat, turned[0], bias) if turned else low.op("Gemm", flat, weight, bias, transB=1)
     return low.dims.reshape(y, (rows, weight.shape[0]), low.out.shape)
 
 

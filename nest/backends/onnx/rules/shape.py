@@ -20,7 +20,7 @@ def reshape(low: Lowering, x: Tensor, *, shape: tuple[Dim, ...]) -> ir.Value:
 
 @rule
 def permute(low: Lowering, x: Tensor, *, axes: tuple[int, ...]) -> ir.Value:
-    return low.op("Transpose", x, perm=axes)
+    return low.graph.transpose(x, axes)
 
 
 @rule
