@@ -6,12 +6,10 @@ import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal, SupportsIndex, cast
 
 from nest._collector import held
 from nest._optional import need
-from nest._suggest import did_you_mean
 from nest.backends._symbols import positive
 from nest.backends.installed import BACKENDS as KNOWN
 from nest.backends.installed import ORDER, first_installed
@@ -61,9 +59,9 @@ def load(
         backend: `"torch"` (a `torch.nn.Module`), `"jax"`, `"nnx"` (an `nnx.Module`), `"onnx"` or `"reference"`
             (numpy). If left out, the first of onnx, torch and jax that is installed and can do what the other
             arguments ask for; the model's `backend` says which it is.
-        weights: the entry's pinned weights; None for random ones drawn from `seed`; the path of a safetensors file
-            or of a folder with a `model.safetensors`, whose tensors are named as the entry's bindings have it or by
-            definition path; or a mapping of definition paths to arrays.
+        weights: the entry's pinned weights; None for random ones drawn from `seed`; the path of a safetensors file, or
+            of a folder with a `model.safetensors` or an index of shards, whose tensors are named as the entry's
+            bindings have it or by definition path; or a mapping of definition paths to arrays or tensors.
         seed: of random weights.
         dtype: the generic `T`: `"f32"`, `"f16"`, `"bf16"`.
         device: of torch, jax and nnx, such as `"cuda"`; torch's is the CPU if left out, jax's its default.
@@ -369,19 +367,22 @@ def _parameters(
         from nest.weights.random import random_parameters
 
         return random_parameters(specs, seed), ()
-    if isinstance(weights, Mapping):
-        return _mapped(program, specs, weights), ()
     from nest.weights import bind, fetch, open_checkpoint
+    from nest.weights.folder import weights_files
+    from nest.weights.given import given_arrays
 
+    if isinstance(weights, Mapping):
+        return given_arrays(program.name, specs, weights), ()
     if weights != "pinned":
-        checkpoint = open_checkpoint(_weights_file(weights))
-        if checkpoint.keys() == specs.keys():
+        checkpoint = open_checkpoint(weights_files(weights))
+        if entry is None or checkpoint.keys() == specs.keys():
             # Under definition paths, as nest.save writes them with format="safetensors".
-            return _mapped(program, specs, {path: view.array() for path, view in checkpoint.items()}), ()
+            named = {path: view.array() for path, view in checkpoint.items()}
+            return given_arrays(program.name, specs, named), ()
     if entry is None:
         raise DefinitionError(
             f"{program.name} was given as a class, so there are no pinned weights and no bindings: pass weights=None "
-            f"for random ones, or a mapping of definition paths to arrays."
+            f"for random ones, a mapping of definition paths to arrays, or a safetensors file of them."
         )
     notes: tuple[str, ...] = ()
     if weights == "pinned":
@@ -401,33 +402,9 @@ def _parameters(
     return arrays, notes
 
 
-def _weights_file(given: Any) -> Path:
-    """A file of weights, or the one in a folder that nest.save wrote."""
-    path = Path(given)
-    return path / "model.safetensors" if os.path.isdir(path) else path  # noqa: PTH112  a path too long is none
-
-
 def _changed(program: Program, entry: Entry) -> str:
     """The generics that differ from the entry's own, but for the element type."""
     bound = _bound(program)
     return ", ".join(
         f"{n}={bound[n]}" for n, v in entry.generics.items() if n != "T" and bound.get(n, v) != v
     )
-
-
-def _mapped(program: Program, specs: Mapping[str, Any], weights: Mapping[str, Any]) -> dict[str, Any]:
-    import numpy as np
-
-    faults = [f"parameter '{n}' {list(specs[n].shape)} is missing" for n in specs if n not in weights]
-    faults += [f"'{n}' is no parameter{did_you_mean(n, specs)}" for n in weights if n not in specs]
-    arrays = {n: np.asarray(weights[n]) for n in specs if n in weights}
-    faults += [
-        f"parameter '{n}' must be {list(specs[n].shape)}, and is {list(a.shape)}"
-        for n, a in arrays.items()
-        if a.shape != specs[n].shape
-    ]
-    if faults:
-        from nest.errors import BindingError
-
-        raise BindingError(f"{program.name}: the given weights do not fit:\n  " + "\n  ".join(faults))
-    return arrays

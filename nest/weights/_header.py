@@ -18,6 +18,7 @@ from nest.ir.parammap import STORED_DTYPES, TensorSpec
 __all__ = ["SAFETENSORS_DTYPES", "Extent", "read_header"]
 
 MAX_HEADER_BYTES = 100_000_000
+_MOST_AXES = 64
 SAFETENSORS_DTYPES = {name: name.upper() for name in STORED_DTYPES}
 """The format's name of each stored dtype."""
 _STORED = {theirs: ours for ours, theirs in SAFETENSORS_DTYPES.items()}
@@ -75,7 +76,7 @@ def _parse(raw: bytes, path: Path) -> dict[str, Any]:
         return found
 
     try:
-        header = json.loads(raw, object_pairs_hook=unique)
+        header = json.loads(raw.decode("utf-8"), object_pairs_hook=unique)  # of bytes, it would guess
     except (ValueError, RecursionError) as error:
         raise WeightsError(
             f"{path} is not a safetensors file: its header is not valid JSON: {error}."
@@ -98,9 +99,11 @@ def _extent(name: str, entry: Any, data_start: int, path: Path) -> Extent:
         raise WeightsError(
             f"{path}: tensor '{name}' has a shape or offsets that are no counts: {entry!r:.100}"
         )
-    if dtype not in _STORED:
+    if len(shape) > _MOST_AXES or math.prod(size or 1 for size in shape) >= 1 << 63:
+        raise WeightsError(f"{path}: tensor '{name}' has a shape that no array has: {shape!r:.100}")
+    if not isinstance(dtype, str) or dtype not in _STORED:
         raise WeightsError(
-            f"{path}: tensor '{name}' has the dtype {dtype!r}; nest reads {', '.join(_STORED)}."
+            f"{path}: tensor '{name}' has the dtype {dtype!r:.100}; nest reads {', '.join(_STORED)}."
         )
     extent = Extent(TensorSpec(tuple(shape), _STORED[dtype]), data_start + start)
     if stop - start != extent.size:

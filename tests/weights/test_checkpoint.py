@@ -171,6 +171,15 @@ class TestDamage:
                 "tensor 'y' overlaps the tensor before it",
             ),
             ({"x": _entry("F32", [2**62], 0, 2**64)}, b"", "is truncated"),
+            ({"x": {**_entry("F32", [1], 0, 4), "dtype": ["F32"]}}, b"1234", "the dtype ['F32']; nest reads"),
+            (
+                {"x": _entry("F32", [1] * 65, 0, 4)},
+                b"1234",
+                "tensor 'x' has a shape that no array has: [1, 1,",
+            ),
+            ({"x": _entry("F32", [0, 2**63], 0, 0)}, b"", "tensor 'x' has a shape that no array has: [0, 9"),
+            ("{}".encode("utf-16"), b"", "its header is not valid JSON"),
+            (b"\xef\xbb\xbf{}", b"", "its header is not valid JSON"),
         ],
     )
     def test_a_header_that_is_not_valid(self, tmp_path: Path, header: Any, data: bytes, words: str) -> None:

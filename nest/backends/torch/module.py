@@ -408,4 +408,6 @@ def _loops(function: Function) -> bool:
 def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+    if array.dtype.name.startswith("float8"):  # of ml_dtypes, which torch does not read
+        array = array.astype(np.float32)
     return torch.from_numpy(array if array.flags.writeable else array.copy())
