@@ -15,6 +15,7 @@ import pydantic
 from nest.registry._faults import Faults
 from nest.registry._json import json_lines
 from nest.registry._references import check_references
+from nest.registry._text import entry_text
 from nest.registry._toml import KeyPath, key_lines
 from nest.registry.bindings import Bindings, parse_bindings
 from nest.registry.manifest import Manifest
@@ -91,7 +92,7 @@ def read_samples(file: Path, faults: Faults) -> list[Sample]:
 def read_text(file: Path, faults: Faults) -> str | None:
     """The file's text; None where a fault was recorded."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = entry_text(file)
         if not text.startswith("\ufeff"):
             return text
         faults.add(file, "it begins with a byte order mark; save it as UTF-8 without one", lines={(): 1})

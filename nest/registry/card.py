@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nest.registry._text import entry_text
+
 __all__ = ["Card", "CardError", "read_card"]
 
 _WANTED = re.compile(r"\[\s*(model|task|weights)\s*\]")
@@ -48,7 +50,7 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
     """
     file = folder / "nest.toml"
     try:
-        tables = _heading_tables(file.read_text(encoding="utf-8"))
+        tables = _heading_tables(entry_text(file))
     except OSError as error:
         raise CardError(f"{file} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

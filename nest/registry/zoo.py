@@ -141,17 +141,24 @@ def _folders() -> dict[str, Path]:
     """The folder of each name; of two with one name, the first of the search path."""
     found: dict[str, Path] = {}
     for zoo in search_path():
-        for file in sorted(zoo.glob("*/nest.toml")) if zoo.is_dir() else ():
+        for file in sorted(zoo.glob("*/nest.toml")) if _is_folder(zoo) else ():
             found.setdefault(file.parent.name, file.parent)
     return found
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # it is too long, or nobody may look
+        return False
 
 
 def _unusable() -> list[str]:
     """What is wrong with the folders of `NEST_ZOO`."""
     faults = []
     for zoo in search_path()[1:]:
-        if not zoo.is_dir():
-            faults.append(f"NEST_ZOO names {zoo}, which is not a directory.")
+        if not _is_folder(zoo):
+            faults.append(f"NEST_ZOO names {_short(str(zoo))}, which is not a directory.")
         elif (zoo / "nest.toml").is_file():
             faults.append(
                 f"NEST_ZOO names {zoo}, which is an entry; it takes folders of entries: {zoo.parent}"

@@ -263,6 +263,35 @@ class TestBrokenEntries:
         (fault,) = cards()[1]
         assert fault == f"{mine / 'bad' / 'nest.toml'} cannot be read: Is a directory"
 
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
+    def test_a_pipe_is_not_waited_for(self, mine: Path) -> None:
+        (mine / "bad").mkdir()
+        os.mkfifo(mine / "bad" / "nest.toml")
+        (fault,) = cards()[1]
+        assert fault == f"{mine / 'bad' / 'nest.toml'} cannot be read: It is no plain file"
+        folder = add(mine, "good")
+        os.mkfifo(folder / "samples.json")
+        with pytest.raises(ManifestError, match=r"samples\.json: cannot be read: It is no plain file"):
+            find("good")
+
+    def test_a_file_that_nobody_wrote(self, mine: Path) -> None:
+        file = add(mine, "bad") / "nest.toml"
+        with file.open("r+b") as sparse:
+            sparse.truncate(1 << 40)
+        (fault,) = cards()[1]
+        assert fault.endswith("cannot be read: It has 1099511627776 bytes; at most 32000000 are read")
+        with pytest.raises(ManifestError, match="It has 1099511627776 bytes; at most 32000000 are read"):
+            find("bad")
+
+    def test_a_folder_whose_name_is_too_long(self, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        add(mine, "good")
+        monkeypatch.setenv("NEST_ZOO", f"{'a' * 5000}{os.pathsep}{mine}")
+        found, faults = cards()
+        assert "good" in {card.name for card in found}
+        (fault,) = faults
+        assert fault.endswith("aaa..., which is not a directory.")
+        assert len(fault) < 300
+
 
 def test_cards_say_what_the_manifests_say() -> None:
     for card in cards()[0]:
