@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from types import ModuleType
 
 from nest.errors import MissingDependencyError
+
+
+def need_installed(module: str, *, extra: str, purpose: str) -> None:
+    """Make sure that `module` can be imported, without importing it: see `need`."""
+    if importlib.util.find_spec(module) is None:
+        raise _missing(module, extra, purpose)
 
 
 def need(module: str, *, extra: str, purpose: str) -> ModuleType:
@@ -22,9 +28,12 @@ def need(module: str, *, extra: str, purpose: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        missing = error.name or module
-        raise MissingDependencyError(
-            f"The package '{missing}' is needed to {purpose}, and it is not installed. "
-            f"Install it with: pip install 'nest-zoo[{extra}]'",
-            name=missing,
-        ) from error
+        raise _missing(error.name or module, extra, purpose) from error
+
+
+def _missing(module: str, extra: str, purpose: str) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"The package '{module}' is needed to {purpose}, and it is not installed. "
+        f"Install it with: pip install 'nest-zoo[{extra}]'",
+        name=module,
+    )

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, Literal, SupportsIndex, cast
 
 from nest._collector import held
-from nest._optional import need
+from nest._optional import need, need_installed
 from nest.backends._symbols import positive
 from nest.backends.installed import BACKENDS as KNOWN
 from nest.backends.installed import ORDER, first_installed
@@ -316,7 +316,8 @@ def _onnx(
     if device not in (None, "cpu"):
         raise CallError(f"On the onnx backend, providers= chooses the device; device='{device}' was given.")
     need("onnxruntime", extra="onnx", purpose="load a model on the onnx backend")
-    need("onnx_ir", extra="onnx", purpose="load a model on the onnx backend")
+    # Half a second to import, and needed only where no graph is found in the cache.
+    need_installed("onnx_ir", extra="onnx", purpose="load a model on the onnx backend")
     from nest.backends.onnx.model import build
 
     return build(program, params, **info)

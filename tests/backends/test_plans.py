@@ -128,7 +128,7 @@ def test_graphs_of_the_fast_plan_use_the_runtimes_own_attention() -> None:
     model = nest.load("whisper-tiny", backend="onnx", weights=None, **SIZES)
 
     def kinds(plan: str) -> list[str]:
-        graph = model.new_session(plan=plan).runtime.entry("listen").graph.model.graph
+        graph = model.new_session(plan=plan).runtime.lowered("listen").model.graph
         return [node.op_type for node in graph if node.domain == "com.microsoft"]
 
     assert kinds("exact") == []
@@ -137,6 +137,6 @@ def test_graphs_of_the_fast_plan_use_the_runtimes_own_attention() -> None:
 
 def test_the_fast_plan_of_onnx_stores_no_head_twice() -> None:
     model = nest.load("whisper-tiny", backend="onnx", weights=None, **SIZES)
-    graph = model.new_session(plan="fast").runtime.entry("step").graph.model.graph
+    graph = model.new_session(plan="fast").runtime.lowered("step").model.graph
     shapes = [tuple(v.shape.numpy()) for v in graph.initializers.values() if 211 in v.shape.numpy()]
     assert shapes == [(12, 211)]

@@ -1,28 +1,24 @@
-"""Element types: nest's names, ONNX's and numpy's."""
+"""Element types: nest's names and numpy's."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-__all__ = ["ONNX", "numpy_dtype"]
+__all__ = ["numpy_dtype"]
 
-ONNX: dict[str, ir.DataType] = {
-    "f64": ir.DataType.DOUBLE,
-    "f32": ir.DataType.FLOAT,
-    "f16": ir.DataType.FLOAT16,
-    "bf16": ir.DataType.BFLOAT16,
-    "i64": ir.DataType.INT64,
-    "i32": ir.DataType.INT32,
-    "i16": ir.DataType.INT16,
-    "i8": ir.DataType.INT8,
-    "u8": ir.DataType.UINT8,
-    "bool": ir.DataType.BOOL,
-}
+_NAMES = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+    "u8": "uint8", "bool": "bool",
+}  # fmt: skip
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The numpy type of a dtype's name; bf16 is `ml_dtypes`' own."""
-    return np.dtype(ONNX[name].numpy())
+    if name == "bf16":
+        import ml_dtypes
+
+        narrow: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return narrow
+    return np.dtype(_NAMES[name])

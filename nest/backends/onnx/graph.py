@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from nest.backends.onnx.dtypes import ONNX, numpy_dtype
+from nest.backends.onnx.dtypes import numpy_dtype
+from nest.backends.onnx.element_types import ONNX
 from nest.ir.dim import Dim
 
 __all__ = ["CONTRIB", "OPSET", "OPSETS", "Graph", "Tensor", "Type", "transposed"]

@@ -10,8 +10,9 @@ import onnx_ir as ir
 
 from nest.backends.onnx.dims import Dims
 from nest.backends.onnx.graph import OPSET, Graph, Tensor, Type
+from nest.backends.onnx.ports import Ports
 from nest.backends.onnx.rules import RULES, Lowering
-from nest.backends.onnx.states import StatePort, StateValues
+from nest.backends.onnx.states import StateValues
 from nest.errors import DefinitionError
 from nest.ir.dim import Dim
 from nest.ir.inventory import states
@@ -23,20 +24,19 @@ __all__ = ["EntryGraph", "lower"]
 
 
 @dataclass(frozen=True)
-class EntryGraph:
+class EntryGraph(Ports):
     """An entry as an ONNX model.
 
     Attributes:
         model: the graph; parameters are stored outside it.
-        arguments: the inputs that the entry's arguments are, in order.
-        results: the outputs that its results are, in order.
-        states: the other inputs and outputs.
     """
 
     model: ir.Model
-    arguments: tuple[str, ...]
-    results: tuple[str, ...]
-    states: tuple[StatePort, ...]
+
+    @property
+    def ports(self) -> Ports:
+        """Its inputs and outputs alone."""
+        return Ports(self.arguments, self.results, self.states)
 
 
 def lower(
@@ -78,7 +78,7 @@ def lower(
     outputs = [str(graph.output(label, x).name) for label, x in zip(labels, results, strict=True)]
     ports = values.ports()
     model = graph.model(f"{program.name}.{name}", function.doc)
-    return EntryGraph(model, tuple(str(x.value.name) for x in inputs), tuple(outputs), ports)
+    return EntryGraph(tuple(str(x.value.name) for x in inputs), tuple(outputs), ports, model)
 
 
 class _Frame:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
-import onnx_ir as ir
 
 from nest.backends.onnx.options import Options, Provider
 from nest.backends.onnx.runtime import Runtime
@@ -18,6 +17,9 @@ from nest.errors import CallError
 from nest.ir.inventory import parameters
 from nest.ir.plan import plan
 from nest.ir.program import Program
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 __all__ = ["OnnxModel", "build"]
 
@@ -60,7 +62,7 @@ class OnnxModel(HoldsDefault):
 
     def graph(self, name: str) -> ir.Model:
         """An entry's ONNX model; its weights are external data."""
-        return self.runtime.entry(name).graph.model
+        return self.runtime.lowered(name).model
 
     def new_session(self, *, plan: str = "exact", **symbols: int) -> OnnxSession:
         """States of their own over these weights.

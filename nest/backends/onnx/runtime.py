@@ -1,21 +1,28 @@
-"""A program's entries in ONNX Runtime: each lowered, and its session made, when it is first used."""
+"""A program's entries in ONNX Runtime: each lowered or found, and its session made, when it is first used."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-import onnx_ir as ir
 import onnxruntime as ort
 
 from nest.backends.calls import EntryCall
 from nest.backends.onnx.arrays import HostArrays
-from nest.backends.onnx.lower import EntryGraph, lower
+from nest.backends.onnx.graph_cache import GraphCache, sources_digest
 from nest.backends.onnx.options import Options
+from nest.backends.onnx.ports import Ports
 from nest.backends.onnx.weights import WeightFiles
 from nest.ir.plan import Plan
 from nest.ir.plan import plan as make_plan
+from nest.ir.printer import digest
 from nest.ir.program import Program
+
+if TYPE_CHECKING:
+    from nest.backends.onnx.lower import EntryGraph
 
 __all__ = ["Prepared", "Runtime"]
 
@@ -25,7 +32,7 @@ class Prepared:
     """An entry that is ready to run, by any number of threads."""
 
     label: str
-    graph: EntryGraph
+    graph: Ports
     session: ort.InferenceSession
     check: EntryCall
 
@@ -46,6 +53,7 @@ class Runtime:
         self.weights = weights
         self.options = options
         self.arrays = HostArrays()
+        self.cache = GraphCache()
         self._prepared: dict[str, Prepared] = {}
         self._lock = threading.Lock()
 
@@ -62,11 +70,40 @@ class Runtime:
                 self._prepared[name] = known
         return known
 
+    def lowered(self, name: str) -> EntryGraph:
+        """An entry's graph, made anew.
+
+        Raises:
+            CallError: there is no such entry.
+        """
+        # Here, since a process that finds its graphs needs none of what makes them.
+        from nest.backends.onnx.lower import lower
+
+        EntryCall(self.program, name, self.arrays)
+        fast = self.plan.name == "fast"
+        return lower(self.plan.program, name, self.weights.tensor, contrib=fast)
+
     def _prepare(self, name: str) -> Prepared:
         check = EntryCall(self.program, name, self.arrays)
-        fast = self.plan.name == "fast"
-        graph = lower(self.plan.program, name, self.weights.tensor, contrib=fast)
-        model = ir.to_proto(graph.model).SerializeToString()
+        ports, model = self._graph(name)
         label = f"{self.program.name}.{name}"
-        session = self.options.session(model, label)
-        return Prepared(label, graph, session, check)
+        return Prepared(label, ports, self.options.session(model, label), check)
+
+    def _graph(self, name: str) -> tuple[Ports, bytes]:
+        """An entry's graph as the runtime takes it, from the cache where it has it."""
+        key = hashlib.sha256(f"{self._made_of} {name}".encode()).hexdigest()
+        found = self.cache.get(key)
+        if found is not None:
+            return found[0], self.weights.present(found[1])
+        import onnx_ir as ir
+
+        graph = self.lowered(name)
+        model = ir.to_proto(graph.model).SerializeToString()
+        self.cache.put(key, graph.ports, self.weights.lasting(model))
+        return graph.ports, model
+
+    @cached_property
+    def _made_of(self) -> str:
+        """All that decides what the graphs are."""
+        parts = (sources_digest(), self.plan.name, digest(self.plan.program), self.weights.layout())
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -12,8 +12,8 @@ import onnxruntime as ort
 from nest.backends.onnx.arrays import empty_results
 from nest.backends.onnx.dtypes import numpy_dtype
 from nest.backends.onnx.options import message
+from nest.backends.onnx.ports import StatePort
 from nest.backends.onnx.runtime import Prepared, Runtime
-from nest.backends.onnx.states import StatePort
 from nest.backends.session import BaseSession, forget, take_rows
 from nest.errors import CallError
 from nest.ir.inventory import states

@@ -9,26 +9,10 @@ import onnx_ir as ir
 
 from nest.backends.onnx.dims import Dims
 from nest.backends.onnx.graph import Graph, Tensor, Type
+from nest.backends.onnx.ports import StatePort
 from nest.ir.dim import Dim
 
-__all__ = ["StatePort", "StateValues"]
-
-
-@dataclass(frozen=True)
-class StatePort:
-    """How a graph exchanges one state with its session.
-
-    Attributes:
-        path: the state's definition path.
-        input: the graph's input, or None where the entry does not read what was there.
-        output: the graph's output, or None where the entry does not write.
-        in_place: the output may be the input's own memory: nothing reads the old content once it is written.
-    """
-
-    path: str
-    input: str | None
-    output: str | None
-    in_place: bool
+__all__ = ["StateValues"]
 
 
 @dataclass

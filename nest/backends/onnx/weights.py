@@ -9,13 +9,12 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from nest.backends.onnx.dtypes import ONNX, numpy_dtype
+from nest.backends.onnx.dtypes import numpy_dtype
 from nest.backends.packing import Packer
 from nest.errors import WeightsError
 from nest.ir.inventory import parameters
@@ -23,10 +22,14 @@ from nest.ir.parammap import ParamMap, Source
 from nest.ir.program import Program
 from nest.ir.types import ParamSpec
 
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
 __all__ = ["WeightFiles"]
 
 Array = npt.NDArray[Any]
 
+_PREFIX = "nest-onnx-"
 _ALIGNMENT = 64
 _CHUNK = 1 << 22  # elements converted at a time
 
@@ -62,7 +65,7 @@ class WeightFiles:
         self._specs = dict(specs)
         # Held, since its temporary file lives as long as it does.
         self._beside = beside
-        self._folder = Path(tempfile.mkdtemp(prefix="nest-onnx-")).resolve()
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self.root = Path(self._folder.anchor)
         """What locations of external data are relative to: with it, a graph refers to files wherever they are."""
@@ -111,6 +114,10 @@ class WeightFiles:
 
     def tensor(self, path: str) -> ir.ExternalTensor:
         """A parameter as an initializer that refers to its file."""
+        import onnx_ir as ir
+
+        from nest.backends.onnx.element_types import ONNX
+
         spec, place = self._specs[path], self._places[path]
         return ir.ExternalTensor(
             place.file.relative_to(self.root).as_posix(),
@@ -121,6 +128,31 @@ class WeightFiles:
             name=path,
             base_dir=self.root,
         )
+
+    def layout(self) -> str:
+        """Where each parameter lies; temporary folders, which have other names each time, by their stand-ins."""
+        lines = [
+            f"{path} {self._specs[path].dtype} {place.file} {place.offset} {place.length}"
+            for path, place in sorted(self._places.items())
+        ]
+        return self.lasting("\n".join(lines).encode()).decode()
+
+    def lasting(self, text: bytes) -> bytes:
+        """A graph, or other text, with stand-ins for the names of temporary folders, which are as long."""
+        for name, other in self._stand_ins():
+            text = text.replace(name, other)
+        return text
+
+    def present(self, text: bytes) -> bytes:
+        """What `lasting` gave, with the names of this object's temporary folders."""
+        for name, other in self._stand_ins():
+            text = text.replace(other, name)
+        return text
+
+    def _stand_ins(self, depth: int = 0) -> list[tuple[bytes, bytes]]:
+        own = self._folder.name.encode()
+        stand_in = _PREFIX.encode() + str(depth).encode() * (len(own) - len(_PREFIX))
+        return [(own, stand_in), *([] if self._beside is None else self._beside[0]._stand_ins(depth + 1))]
 
 
 _PACKER = Packer(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from nest.backends.onnx.dtypes import ONNX
+from nest.backends.onnx.element_types import ONNX
 from nest.export.checkpoint import WEIGHTS
 from nest.export.folder import Staged
 from nest.export.portable import Portable
