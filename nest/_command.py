@@ -21,8 +21,10 @@ def main() -> int:
     if spec is None or not _is_ours(spec):
         sys.stderr.write(f"nest: error: {_explanation(spec)}\n")
         return 1
-    from nest.cli import main as run
-
+    try:
+        from nest.cli import main as run
+    except KeyboardInterrupt:  # while its modules are read; afterwards it answers itself
+        return 130
     return run()
 
 

@@ -23,12 +23,18 @@ def need(module: str, *, extra: str, purpose: str) -> ModuleType:
         purpose: what it is needed for, completing "... is needed to".
 
     Raises:
-        MissingDependencyError: `module` is not installed.
+        MissingDependencyError: `module` is not installed, or is and cannot be imported.
     """
     try:
         return importlib.import_module(module)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise _missing(error.name or module, extra, purpose) from error
+    except ImportError as error:  # a library that it needs is not there, or is of another version
+        raise MissingDependencyError(
+            f"The package '{module}' is needed to {purpose}; it is installed, and cannot be imported: {error}. Install "
+            f"it anew: pip install --force-reinstall 'nest-zoo[{extra}]'",
+            name=module,
+        ) from error
 
 
 def _missing(module: str, extra: str, purpose: str) -> MissingDependencyError:

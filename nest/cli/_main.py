@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import traceback
@@ -31,7 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a narrow code page is no reason to stop
-    return _guarded(parse(argv))
+    try:
+        args = parse(argv)
+    except KeyboardInterrupt:
+        return _interrupted()
+    return _guarded(args)
 
 
 def _guarded(args: argparse.Namespace) -> int:
@@ -43,14 +48,15 @@ def _guarded(args: argparse.Namespace) -> int:
         _silence_stdout()
         return PIPE_CLOSED
     except KeyboardInterrupt:
-        sys.stderr.write("\n")
-        return INTERRUPTED
+        return _interrupted()
     except NestError as error:
         return _fail(str(error), debug=args.debug)
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # SystemExit: a command returns its code, and nothing else ends it
+    except OSError as error:
+        if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EIO):
+            return _fail(_unexpected(error), debug=args.debug)
+        _silence_stdout()
+        return _fail(f"The output cannot be written: {error.strerror}.", debug=args.debug)
+    except (Exception, SystemExit) as error:  # a command returns its code, and nothing else ends the program
         return _fail(_unexpected(error), debug=args.debug)
 
 
@@ -58,6 +64,11 @@ def _command(module: str) -> Callable[[argparse.Namespace], int]:
     # A command's own imports come with it, so that --help and wrong usage answer at once.
     command: Callable[[argparse.Namespace], int] = import_module(module).main
     return command
+
+
+def _interrupted() -> int:
+    sys.stderr.write("\n")
+    return INTERRUPTED
 
 
 def _fail(message: str, *, debug: bool) -> int:

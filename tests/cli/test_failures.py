@@ -163,3 +163,23 @@ def test_a_child_of_a_command_may_write_where_nobody_reads(tmp_path: Path) -> No
     line = f'"{sys.executable}" "{tmp_path / "closed.py"}" >&-'
     done = subprocess.run(line, shell=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the platform has no full device")
+@pytest.mark.parametrize("command_line", ["list", "inspect whisper-tiny.en --json"])
+def test_a_disk_that_is_full_is_said(command_line: str) -> None:
+    line = f'"{sys.executable}" -m nest {command_line} >/dev/full'
+    done = subprocess.run(line, shell=True, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == "nest: error: The output cannot be written: No space left on device.\n"
+    assert done.returncode == 1
+
+
+def test_an_interrupt_before_the_command_is_quiet_too(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nest.cli._main.parse", interrupted)
+    outcome = command("list")
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "\n")
