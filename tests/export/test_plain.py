@@ -62,6 +62,14 @@ def test_conv(stride: int, plain: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("bias", [None, normal(4)])
+def test_linear(bias: Any, plain: Any) -> None:
+    from nest.backends.jax.rules.contraction import linear
+
+    x, weight = normal(2, 3, 5), normal(4, 5)
+    np.testing.assert_array_equal(plain.linear(x, weight, bias), linear(x, weight, bias))
+
+
 def test_layer_norm(plain: Any) -> None:
     from flax import nnx
 
@@ -104,4 +112,4 @@ def test_a_program_that_asks_for_more_gets_the_whole_helper(what: str, plain: An
 
 def test_whisper_asks_for_no_more(plain: Any) -> None:
     helpers = plain.plain_helpers(program_of("whisper-tiny"))
-    assert helpers.keys() == {"attention", "visible", "update_cache", "conv", "LayerNorm"}
+    assert helpers.keys() == {"attention", "visible", "update_cache", "linear", "conv", "LayerNorm"}

@@ -50,6 +50,7 @@ class Attention(Block):
     def build(self) -> None:
         self.require(self.D % self.Heads == 0)
         self.q_proj = Linear(self.D, self.D, self.T)
+        # A bias would add the same to a query's score of every key, which softmax cancels.
         self.k_proj = Linear(self.D, self.D, self.T, bias=False)
         self.v_proj = Linear(self.D, self.D, self.T)
         self.out_proj = Linear(self.D, self.D, self.T)
@@ -145,6 +146,7 @@ class DecoderLayer(Block):
         self.mlp = Mlp(self.D, self.Inner, self.T)
         self.self_k = State("Batch Heads Capacity D//Heads", self.T, write_axis=2)
         self.self_v = State("Batch Heads Capacity D//Heads", self.T, write_axis=2)
+        # Of a window, computed once: every step reads them.
         self.cross_k = State("Batch Heads Audio D//Heads", self.T)
         self.cross_v = State("Batch Heads Audio D//Heads", self.T)
 
@@ -164,6 +166,7 @@ class DecoderLayer(Block):
         h = self.self_attn_layer_norm(x)
         k = self.self_attn.keys(h)
         v = self.self_attn.values(h)
+        # What a shorter row's padding writes is overwritten by its own tokens before any query sees it.
         self.self_k.update(k, 0)
         self.self_v.update(v, 0)
         x = x + self.self_attn.attend_causal(h, k, v)
@@ -225,6 +228,7 @@ class Model(Block):
         self.conv1_bias = Param("D", self.T, init="zeros")
         self.conv2_weight = Param("D D 3", self.T, init="fan_in")
         self.conv2_bias = Param("D", self.T, init="zeros")
+        # Sinusoids, which checkpoints store: computed anew they would differ in their last bits.
         self.encoder_positions = Param("(Frames-1)//2+1 D", self.T)
         self.encoder_layers = block_array(
             self.EncoderLayers, lambda i: EncoderLayer(self.D, self.Heads, self.Inner, self.T)
@@ -241,8 +245,10 @@ class Model(Block):
     def encode(self, mel: Float[Tensor, "B Mels Frames"]) -> Float[Tensor, "B (Frames-1)//2+1 D"]:
         """Encoder states of a window of log-mel frames."""
         x = gelu(conv(mel, self.conv1_weight, self.conv1_bias, padding=1))
+        # Two frames of 10 ms become one state of 20 ms, the unit of timestamps.
         x = gelu(conv(x, self.conv2_weight, self.conv2_bias, padding=1, stride=2))
         x = x.permute(0, 2, 1) + self.encoder_positions
+        # No mask: the model was trained to hear the silence that a short clip is padded with.
         for layer in self.encoder_layers:
             x = layer(x)
         return self.encoder_norm(x)
@@ -275,6 +281,7 @@ class Model(Block):
         x = self.embed_prefix(tokens)
         for layer in self.decoder_layers:
             x = layer.prefill(x)
+        # The head is most of the decoder's work, so only for the position whose logits are asked for.
         last = take_along(x, (lengths - 1).reshape(B, 1, 1), axis=1)
         return self.logits(last).reshape(B, self.Vocab)
 

@@ -42,6 +42,13 @@ def update_cache(cache: nnx.Variable[Array], value: Array, pos: Array | int, axi
     return cache[...]
 
 
+def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """x @ weight.T + bias over the last axis; weight is [Out, In]."""
+    # Not x @ weight.T: on the CPU, XLA would then copy the transposed weight at every call.
+    y = lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
+    return (y if bias is None else y + bias).astype(x.dtype)
+
+
 def conv(x: Array, weight: Array, bias: Array, *, stride: tuple[int, ...], padding: tuple[int, ...]) -> Array:
     """Cross-correlation of x [B, Cin, ...] with weight [Cout, Cin, ...], zeros padded on both sides."""
     sides = [(p, p) for p in padding]
@@ -105,6 +112,8 @@ _SUFFICES: dict[Any, Callable[[Node], bool]] = {
     attention: _plain_attention,
     visible: _plain_attention,
     update_cache: _plain_update,
+    # Ejected models have their parameters in the type that they compute in.
+    linear: _anything,
     conv: _plain_conv,
     LayerNorm: _anything,
 }
