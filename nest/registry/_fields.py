@@ -29,7 +29,8 @@ _COMMIT = r"[0-9a-f]{40}"
 _DIGEST = r"[0-9a-f]{64}"
 _PACKAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.!+_-]+"
 _NAME = r"[a-z0-9][a-z0-9._-]*"
-_INSIDE = r"(?!/)(?!(.*/)?\.\.(/|$))[^\\:]+"
+_INSIDE = r"(?!/)(?!(.*/)?\.\.(/|$))[^\\:\x00-\x1f\x7f-\x9f]+"
+_NO_PATH = r"[\\:\x00-\x1f\x7f-\x9f]"
 _INSIDE_ENTRY = rf"(@{_NAME}/)?{_INSIDE}"
 
 
@@ -78,8 +79,8 @@ def _sha256(value: str) -> str:
 
 def _inside(value: str) -> str:
     path = PurePosixPath(value)
-    if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in value or ":" in value:
-        raise ValueError(f"expected a path inside its folder, with '/' and without '..'; came '{value}'")
+    if not path.parts or path.is_absolute() or ".." in path.parts or re.search(_NO_PATH, value):
+        raise ValueError(f"expected a path inside its folder, with '/' and without '..'; came {value!r:.200}")
     return value
 
 

@@ -126,11 +126,11 @@ class Tokenizer(Table):
 class Preprocess(Table):
     """Facts about the input. For audio, `rate` is in Hz, `n_fft` and `hop` in samples."""
 
-    mels: int | None = None
-    rate: int | None = None
-    n_fft: int | None = None
-    hop: int | None = None
-    window_seconds: float | None = None
+    mels: int | None = Field(None, ge=1)
+    rate: int | None = Field(None, ge=1000, le=10_000_000)
+    n_fft: int | None = Field(None, ge=2)
+    hop: int | None = Field(None, ge=1)
+    window_seconds: float | None = Field(None, gt=0, le=3600, allow_inf_nan=False)
 
 
 class Generation(Table):
@@ -151,7 +151,7 @@ class Generation(Table):
     no_speech: TokenId | None = None
     no_timestamps: TokenId | None = None
     first_timestamp: TokenId | None = None
-    max_tokens: int | None = None
+    max_tokens: int | None = Field(None, ge=1)
     suppress: list[TokenId] = []
     begin_suppress: list[TokenId] = []
     alignment_heads: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = []

@@ -177,6 +177,33 @@ def test_a_fault_of_a_sample_has_its_line(make: Make) -> None:
     assert f"{folder / 'samples.json'}:5, '[1].text': " in _fault(folder)
 
 
+@pytest.mark.parametrize("name", ["a\\u0000b", "a\\nb", "\\u001b[2J", "a\\u009bb"])
+def test_a_file_name_that_no_list_can_hold(make: Make, name: str) -> None:
+    text = _fault(make(('["model.safetensors"]', f'["{name}"]')))
+    assert (
+        "'weights.files[0].name': expected a path inside its folder, with '/' and without '..'; came '"
+        in text
+    )
+    assert text.isprintable()  # whatever the name would do to a terminal
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("window_seconds", "nan"),
+        ("window_seconds", "inf"),
+        ("window_seconds", "0"),
+        ("window_seconds", "1e308"),
+        ("hop", "0"),
+        ("n_fft", "1"),
+        ("rate", "0"),
+        ("mels", "-80"),
+    ],
+)
+def test_a_recording_that_cannot_be(make: Make, key: str, value: str) -> None:
+    assert f"'preprocess.{key}': input should be " in _fault(make(more=f"[preprocess]\n{key} = {value}\n"))
+
+
 @pytest.mark.parametrize("content", ["null", "3", "[null]"])
 def test_samples_that_are_none(make: Make, content: str) -> None:
     assert "samples.json" in _fault(make(samples=content))
