@@ -183,3 +183,13 @@ def test_an_interrupt_before_the_command_is_quiet_too(
     monkeypatch.setattr("nest.cli._main.parse", interrupted)
     outcome = command("list")
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "\n")
+
+
+def test_what_a_terminal_would_obey_is_shown(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "nest.toml").write_text(
+        '"\\u001b[2J" = 1\n[model]\nname = "\\u001b]0;title\\u0007"\n', "utf-8"
+    )
+    outcome = command("show", str(tmp_path))
+    assert outcome.code == 1
+    assert "\\x1b[2J" in outcome.err
+    assert all(c.isprintable() or c == "\n" for c in outcome.err)
