@@ -56,7 +56,7 @@ def load(source: AudioSource, rate: int | None = None, *, target: int = 16000) -
         if value is not None:
             _check_rate(value, f"{label}={value!r}")
     if _is_array(source):
-        samples, own_rate = np.asarray(source), rate or target
+        samples, own_rate = _as_array(source), rate or target
         name = "the array"
     else:
         name, encoded = _open(source)
@@ -92,9 +92,18 @@ def _is_array(source: object) -> bool:
     return hasattr(source, "__array__") and not isinstance(source, memoryview)
 
 
+def _as_array(source: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(source)
+    except (TypeError, ValueError, RuntimeError) as error:  # of a tensor that trains, is sparse or elsewhere
+        raise InputError(f"The array given cannot be read as numbers: {str(error).rstrip('.')}.") from error
+
+
 def _open(source: AudioSource) -> tuple[str, str | io.BytesIO]:
     """Return what messages call `source`, and what the decoder is to open."""
     if isinstance(source, str | os.PathLike):
+        if not os.fspath(source):
+            raise InputError("The path of the audio file is empty.")
         return f"'{os.fspath(source)}'", _open_path(Path(source))
     if isinstance(source, bytes | bytearray | memoryview):
         return "the bytes given", io.BytesIO(source)
@@ -110,9 +119,9 @@ def _open(source: AudioSource) -> tuple[str, str | io.BytesIO]:
 
 
 def _open_path(path: Path) -> str | io.BytesIO:
-    if path.is_dir():
-        raise InputError(f"'{path}' is a directory. Pass the path of one audio file.")
     try:
+        if path.is_dir():
+            raise InputError(f"'{path}' is a directory. Pass the path of one audio file.")
         with path.open("rb") as file:
             # A pipe cannot seek, and decoders do.
             return str(path) if path.is_file() else io.BytesIO(file.read())
@@ -120,8 +129,12 @@ def _open_path(path: Path) -> str | io.BytesIO:
         raise InputError(
             f"There is no file '{path}'. Check the path; the working directory is '{Path.cwd()}'."
         ) from None
-    except OSError as error:
-        raise InputError(f"The audio file '{path}' cannot be read: {error.strerror or error}.") from error
+    except (OSError, ValueError) as error:  # ValueError: a null byte
+        name = str(path).replace("\0", "?")
+        shown = name if len(name) <= 200 else f"{name[:197]}..."
+        raise InputError(
+            f"The audio file '{shown}' cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from error
 
 
 def _decode(encoded: str | io.BytesIO, name: str) -> tuple[NDArray[np.float32], int]:

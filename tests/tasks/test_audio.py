@@ -211,3 +211,24 @@ def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch, modu
         audio.load(
             encoded(SECOND) if module == "soundfile" else SECOND, None if module == "soundfile" else 8000
         )
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("", "The path of the audio file is empty."),
+        ("a\0b", "The audio file 'a?b' cannot be read: embedded null byte."),
+        ("a" * 5000, "aaa...' cannot be read: File name too long."),
+    ],
+)
+def test_what_is_no_path(path: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        audio.load(path)
+    assert str(caught.value).endswith(said)
+
+
+@pytest.mark.parametrize("how", ["requires_grad_", "bfloat16", "to_sparse"])
+def test_a_tensor_that_gives_no_array(how: str) -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match=r"The array given cannot be read as numbers: .+[^.]\.$"):
+        audio.load(getattr(torch.from_numpy(SECOND.copy()), how)())
