@@ -137,6 +137,8 @@ def _variants() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
             (f"nest torch, fast, CUDA graphs, {dtype}", torch_options, {"plan": "fast", "graphs": True}),
             (f"nest jax, {dtype}", {"backend": "jax", "dtype": dtype}, {}),
             (f"nest nnx, {dtype}", {"backend": "nnx", "dtype": dtype}, {}),
+            (f"nest jax, fast, {dtype}", {"backend": "jax", "dtype": dtype}, {"plan": "fast"}),
+            (f"nest nnx, fast, {dtype}", {"backend": "nnx", "dtype": dtype}, {"plan": "fast"}),
         ]
     return rows
 

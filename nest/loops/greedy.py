@@ -67,7 +67,9 @@ def greedy(
     out = scatter_set(full((B, N), 0, "i32") + end, column, first.reshape(B, 1), axis=1)
     last = full((), S + N - 2, "i32")
     carry = [full((), 1, "i32"), first, lengths, done, count, total, out, bias, end, last]
-    _, _, _, _, count, total, out, _, _, _ = while_loop(model, _unfinished, _next, carry, max_trips=MOST)
+    _, _, _, _, count, total, out, _, _, _ = while_loop(
+        model, _unfinished, _next, carry, max_trips=MOST, overrun=True
+    )
     return out, count, total
 
 

@@ -75,7 +75,7 @@ def sample(
     carry = _begun(scores, lengths, uniforms, settings, end, _drawn)
     last = full((), S + uniforms.shape[0] - 2, "i32")
     results = while_loop(
-        model, _undecided, _draw, [*carry, uniforms, settings, bias, end, last], max_trips=MOST
+        model, _undecided, _draw, [*carry, uniforms, settings, bias, end, last], max_trips=MOST, overrun=True
     )
     return results[6], results[4], results[5]
 
@@ -110,7 +110,12 @@ def sample_top(
     carry = _begun(scores, lengths, uniforms, settings, end, _drawn_of_top)
     last = full((), S + uniforms.shape[0] - 2, "i32")
     results = while_loop(
-        model, _undecided, _draw_top, [*carry, uniforms, settings, bias, end, last], max_trips=MOST
+        model,
+        _undecided,
+        _draw_top,
+        [*carry, uniforms, settings, bias, end, last],
+        max_trips=MOST,
+        overrun=True,
     )
     return results[6], results[4], results[5]
 

@@ -29,6 +29,14 @@ class Run(Protocol):
         """The results of entry `name`, and all states after it; everything goes by definition path."""
 
 
+# Runs of kernels, and the loops around them, are sent to a GPU as one graph: a decode's kernels take less time than the
+# host takes to send them one by one.
+GPU_OPTIONS = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A compiled entry: `run(params, kept, written, *arguments) -> (results, written)`, all but arguments as tuples.
@@ -112,7 +120,9 @@ class Engine:
             return results, tuple(after[n] for n in written)
 
         entry.__name__ = entry.__qualname__ = name
-        return Compiled(jax.jit(entry, donate_argnums=2), params, kept, written)
+        options = GPU_OPTIONS if jax.default_backend() == "gpu" else None
+        run = jax.jit(entry, donate_argnums=2, compiler_options=options)
+        return Compiled(run, params, kept, written)
 
     def pure(self, name: str, *, count: bool = False) -> Callable[..., tuple[Results, States]]:
         """The same function before it is compiled, for jax's transformations."""

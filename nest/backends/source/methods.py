@@ -96,7 +96,7 @@ class MethodWriter(SentenceWriter):
         target = ", ".join(names)
         carry = Listing([self.expr(x) for x in node.inputs], "()")
         steps = [self._region(cond), self._region(body), carry, literal(node.attrs["max_trips"])]
-        if body.uses_state:
+        if body.uses_state and node.attrs.get("overrun"):
             steps.append(Name("state"))
         start = f"{target} = " if len(names) > 1 else f"{target}, = "
         return laid_out(start, self.helper("repeat", *steps), WIDTH - 8)

@@ -343,17 +343,18 @@ def twin(model: TorchModel, plan: Plan) -> TorchModel:
     if known is None or known[0] != now:
         other = skeleton(model.program, plan=plan, **_details(model.nest_info))
         with torch.no_grad():
-            packed = _PACKER.packed(plan.params, params.__getitem__) if plan.params else params
+            packed = _packer(model.device).packed(plan.params, params.__getitem__) if plan.params else params
         other.load_state_dict(packed, assign=True)
         known = _TWINS[model] = now, other.to(model.device)
     return known[1]
 
 
-_PACKER = Packer(
-    concat=lambda parts, axis: torch.cat(list(parts), axis),
-    transpose=lambda x, perm: x.permute(perm).contiguous(),
-    zeros=lambda shape, dtype: torch.zeros(shape, dtype=DTYPES[dtype]),
-)
+def _packer(device: torch.device) -> Packer:
+    return Packer(
+        concat=lambda parts, axis: torch.cat(list(parts), axis),
+        transpose=lambda x, perm: x.permute(perm).contiguous(),
+        zeros=lambda shape, dtype: torch.zeros(shape, dtype=DTYPES[dtype], device=device),
+    )
 
 
 def _entry_method(name: str, count: int, stateful: bool, doc: str | None) -> Callable[..., Any]:

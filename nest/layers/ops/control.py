@@ -20,6 +20,7 @@ def while_loop(
     init: Sequence[Tensor],
     *,
     max_trips: int,
+    overrun: bool = False,
 ) -> tuple[Tensor, ...]:
     """Repeat `body` while `condition` holds, at most `max_trips` times.
 
@@ -29,6 +30,8 @@ def while_loop(
         body: a function `(block, *carry)` that gives the next carry, of the same types. It may update states.
         init: the first carry.
         max_trips: a bound that every backend may rely on.
+        overrun: that a body which runs after the condition has become false changes nothing that anyone reads. A
+            backend whose host waits for each answer may then ask for one only after several trips.
 
     Returns:
         The last carry. Neither function may close over tensors: what they need is carried.
@@ -48,7 +51,7 @@ def while_loop(
     outputs = trace.emit(
         "while_loop",
         tuple(t.value() for t in carry),
-        {"cond": test, "body": step, "max_trips": int(max_trips)},
+        {"cond": test, "body": step, "max_trips": int(max_trips), **({"overrun": True} if overrun else {})},
         *types,
     )
     return tuple(Tensor(v) for v in outputs)
