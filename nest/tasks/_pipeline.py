@@ -15,13 +15,18 @@ _FETCH_OPTIONS = ("local_files_only", "token", "cache_dir", "progress")
 _BACKEND_OPTIONS = ("device", "precision", "dtype", "providers", "threads", "session_options")
 
 
-def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: Any) -> Transcriber:
+def pipeline(
+    name_or_model: Any, *, backend: str | None = None, plan: str = "exact", **load_options: Any
+) -> Transcriber:
     """Return the whole job of a model as a callable: for speech to text, a recording in and a transcript out.
 
     Args:
         name_or_model: the name of a zoo entry, the path of an entry's directory, or a model of `nest.load`.
         backend: what computes it; if left out, the first that is installed, as `nest.load` chooses. A loaded model
             has its own.
+        plan: `"exact"`, the definition as it is written; `"fast"`, the same results by the shortest way, which pays
+            where more than a few windows are transcribed: weights are packed first. A plan that there is not is
+            refused by the first call.
         **load_options: what else `nest.load` takes. Those about fetching hold for the tokenizer as well.
 
     Raises:
@@ -39,7 +44,7 @@ def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: 
         asked = {name: value for name, value in load_options.items() if name in _BACKEND_OPTIONS}
         if backend is None:
             backend = chosen_backend(extras=("audio",), **asked)
-        return make(load(name, backend=backend, **load_options), **fetch_options)
+        return make(load(name, backend=backend, **load_options), plan, **fetch_options)
     given = [*(["backend"] if backend is not None else []), *load_options]
     if given:
         raise InputError(
@@ -51,7 +56,7 @@ def pipeline(name_or_model: Any, *, backend: str | None = None, **load_options: 
             f"A pipeline takes the name of a zoo entry, or a model that nest.load made from one; a "
             f"{type(name_or_model).__name__} without an entry came, so its task and tokenizer are unknown."
         )
-    return _maker(name_or_model.entry)(name_or_model)
+    return _maker(name_or_model.entry)(name_or_model, plan)
 
 
 def _maker(entry: Entry) -> Callable[..., Transcriber]:
@@ -67,10 +72,10 @@ def _maker(entry: Entry) -> Callable[..., Transcriber]:
     return make
 
 
-def _transcriber(model: Any, **fetch_options: Any) -> Transcriber:
+def _transcriber(model: Any, plan: str, **fetch_options: Any) -> Transcriber:
     rules = _settings.generation_rules(model.entry)
     mel = _settings.mel_settings(model.entry)
-    return Transcriber(model, _settings.tokenizer(model.entry, rules, **fetch_options), rules, mel)
+    return Transcriber(model, _settings.tokenizer(model.entry, rules, **fetch_options), rules, mel, plan=plan)
 
 
 _MAKERS: dict[str, Callable[..., Transcriber]] = {"transcription": _transcriber}

@@ -69,12 +69,19 @@ class Transcriber:
     """
 
     def __init__(
-        self, model: SpeechModel, tokenizer: Tokenizer, rules: GenerationRules, mel: MelSettings
+        self,
+        model: SpeechModel,
+        tokenizer: Tokenizer,
+        rules: GenerationRules,
+        mel: MelSettings,
+        *,
+        plan: str = "exact",
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.rules = rules
         self.mel = mel
+        self.plan = plan
         self._idle: deque[SpeechSession] = deque()
 
     def __call__(
@@ -153,15 +160,16 @@ class Transcriber:
         try:
             session = self._idle.pop()
         except IndexError:
-            session = self.model.new_session(Batch=1, **_options(self.model))
+            session = self.model.new_session(Batch=1, **_options(self.model, self.plan))
         yield session
         self._idle.append(session)
 
 
-def _options(model: Any) -> dict[str, Any]:
+def _options(model: Any, plan: str) -> dict[str, Any]:
     """What a session is asked for that decodes window after window: on CUDA, torch records its calls and loops."""
     device = getattr(model, "device", None)
-    return {"graphs": True} if getattr(device, "type", None) == "cuda" else {}
+    graphs = {"graphs": True} if getattr(device, "type", None) == "cuda" else {}
+    return graphs if plan == "exact" else {**graphs, "plan": plan}
 
 
 def _windows(samples: NDArray[np.float32], mel: MelSettings) -> Iterator[tuple[int, NDArray[np.float32]]]:

@@ -57,6 +57,12 @@ def test_options_about_fetching_hold_for_the_tokenizer(loads: list[tuple[str, di
     assert loads[1] == ("tokenizer.json", {"local_files_only": True, "cache_dir": "here"})
 
 
+def test_a_plan_is_of_the_pipeline(loads: list[tuple[str, dict[str, Any]]]) -> None:
+    assert pipeline("whisper-tiny.en", plan="fast").plan == "fast"
+    assert loads[0][1] == {"backend": "the first for audio and []"}
+    assert pipeline(SimpleNamespace(entry=find("whisper-tiny")), plan="fast").plan == "fast"
+
+
 def test_a_directory_is_loaded(loads: list[tuple[str, dict[str, Any]]]) -> None:
     directory = find("whisper-tiny.en").directory
     pipeline(directory)

@@ -171,6 +171,20 @@ def test_a_session_is_used_again(tokenizer: Tokenizer, rules: GenerationRules) -
     assert model.batches == [1]
 
 
+def test_sessions_are_of_the_plan(tokenizer: Tokenizer, rules: GenerationRules) -> None:
+    class Model(ScriptedModel):
+        def new_session(self, *, Batch: int, **options: Any) -> ScriptedSession:
+            asked.append(options)
+            return super().new_session(Batch=Batch)
+
+    asked: list[dict[str, Any]] = []
+    each: list[dict[str, Any]] = [{}, {"plan": "fast"}]
+    for options in each:
+        model = Model(ScriptedSession([tokens_of("a")]))
+        assert Transcriber(model, tokenizer, rules, MEL, **options)(seconds(1)).text == "a"
+    assert asked == [{}, {"plan": "fast"}]
+
+
 def test_on_cuda_sessions_record_graphs(tokenizer: Tokenizer, rules: GenerationRules) -> None:
     class OnDevice(ScriptedModel):
         device = SimpleNamespace(type="cuda")
