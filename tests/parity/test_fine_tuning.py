@@ -15,8 +15,9 @@ pytestmark = [pytest.mark.reference, pytest.mark.weights]
 
 ROOT = Path(__file__).parents[2]
 Array = np.ndarray[Any, Any]
+# Of the largest one.
 GRADIENTS = 1e-4
-LOGITS = 1e-4
+LOGITS = 1e-5
 
 
 def sections(page: str) -> dict[str, list[str]]:
@@ -46,7 +47,10 @@ def library(folder: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The library's loss and gradients on the guide's batch, by the checkpoint's names."""
+    """The library's loss and gradients on the guide's batch, by the checkpoint's names.
+
+    From logits in doubles: torch's cross entropy of this many ids in f32 is 1.6e-5 off.
+    """
     import torch
 
     folder = tmp_path_factory.mktemp("published")
@@ -59,7 +63,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         mel, tokens, counted = map(torch.from_numpy, names["batch"](model))
     theirs = library(folder)
     logits = theirs(input_features=mel, decoder_input_ids=tokens[:, :-1].long()).logits
-    loss = torch.nn.functional.cross_entropy(logits[counted], tokens[:, 1:][counted].long())
+    loss = torch.nn.functional.cross_entropy(logits[counted].double(), tokens[:, 1:][counted].long())
     loss.backward()
     gradients = {n: p.grad.numpy() for n, p in theirs.named_parameters() if p.grad is not None}
     return {"loss": loss.item(), "gradients": gradients, "mel": mel, "tokens": tokens}
@@ -105,14 +109,13 @@ def test_the_guide(
     run([*blocks["The data"], make], names)
 
     loss, holder = FRAMEWORKS[framework](names)
-    assert loss == pytest.approx(reference["loss"], rel=4e-5)
+    assert loss == pytest.approx(reference["loss"], rel=2e-6)
     nest.save(holder, "gradients", "hf")  # under the checkpoint's names
     found = tensors(tmp_path / "gradients")
     wanted = reference["gradients"]
     assert wanted.keys() - found.keys() == set()
     assert found.keys() - wanted.keys() <= {"model.encoder.embed_positions.weight", "proj_out.weight"}
     for name, want in wanted.items():
-        print("G", name, np.abs(found[name] - want).max() / np.abs(want).max())
         assert np.abs(found[name] - want).max() <= GRADIENTS * np.abs(want).max(), name
 
     run(train, names)
@@ -134,8 +137,7 @@ def reopened(names: dict[str, Any], reference: dict[str, Any]) -> None:
     for model in (names["model"], names["again"]):
         states = np.asarray(numpy_of(model.encode(mel.numpy())))
         logits = numpy_of(model.decode(tokens.numpy(), states))
-        print("L", np.abs(logits - want).max())
-        assert np.abs(logits - want).max() <= LOGITS, model.backend
+        assert np.abs(logits - want).max() <= LOGITS * np.abs(want).max(), model.backend
 
 
 def numpy_of(value: Any) -> Array:
