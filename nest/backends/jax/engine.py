@@ -132,7 +132,7 @@ class Engine:
             if count:
                 # Runs when jax traces, which it does once for each compilation.
                 self.compilations[name] += 1
-            with jax.default_matmul_precision("highest"):
+            with jax.default_matmul_precision("highest"), self.place.traced():
                 results, after = self._run(name, params, {**kept, **states}, arguments)
             return results, {n: self.place.keep(n, after[n]) for n in written}
 

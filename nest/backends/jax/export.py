@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
@@ -55,7 +56,20 @@ def exported_entry(
     shapes = {path: abstract(x.shape, x.dtype) for path, x in params.items()}
     kept = {path: s for path, s in states.items() if path not in written}
     make = export.export(jax.jit(engine.pure(name)), platforms=platforms)
-    return make(shapes, kept, {path: states[path] for path in written}, *arguments)
+    with _traced_for(platforms):
+        return make(shapes, kept, {path: states[path] for path in written}, *arguments)
+
+
+def _traced_for(platforms: Sequence[str] | None) -> AbstractContextManager[Any]:
+    """In which rules take no kernel that one of the platforms lacks: what the CPU computes, all can."""
+    here = jax.default_backend()
+    if platforms is None or here == "cpu" or set(platforms) <= _NAMES.get(here, {here}):
+        return nullcontext()
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+# What `jax.export` calls the platforms of a backend.
+_NAMES = {"gpu": {"gpu", "cuda", "rocm"}}
 
 
 def _values(program: Program) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,10 @@ class Placement:
         if self.mesh is None or self._state is None:
             return self.everywhere
         return NamedSharding(self.mesh, self._state(path, shape))
+
+    def traced(self) -> AbstractContextManager[Any]:
+        """In which rules find out what they are traced for: the model's device, which need not be jax's default."""
+        return nullcontext() if self.device is None else jax.default_device(self.device)
 
     def keep(self, path: str, state: Array) -> Array:
         """A state that a compiled entry has written, held to where a rule says that it lies."""

@@ -169,7 +169,7 @@ class NnxModel(nnx.Module):
 
     def _generated(self, name: str, *args: Any) -> Any:
         """The generated method, without checks, at the precision of the exact plan."""
-        with jax.default_matmul_precision("highest"):
+        with jax.default_matmul_precision("highest"), self.nest_info.place.traced():
             return getattr(super(), _printed(name))(*args)
 
     def __reduce__(self) -> tuple[Any, ...]:

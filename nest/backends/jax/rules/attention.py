@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from nest.backends.jax.rules._registry import RULES, rule
+from nest.backends.jax.rules.platform import current_platform
 
 __all__ = ["attention", "visible"]
 
@@ -50,7 +51,7 @@ def attention(
     """
     B, H, Q, E = q.shape
     G, K = k.shape[1:3]
-    platform = jax.default_backend()
+    platform = current_platform()
     plain = isinstance(Q, int) and all(x is None for x in (mask, bias, sinks, softcap))
     if platform == "gpu" and plain and Q >= 64 and q.dtype.itemsize == 2:
         # One fused kernel, where the scores of f32 arithmetic would go to memory and back.

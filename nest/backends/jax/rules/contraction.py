@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from nest.backends.jax.rules._registry import rule
+from nest.backends.jax.rules.platform import current_platform
 
 __all__: list[str] = []
 
@@ -45,7 +45,7 @@ def conv(
 ) -> Array:
     """Cross-correlation of x [B, Cin, ...] with weight [Cout, Cin//groups, ...], zeros padded on both sides."""
     weight = weight.astype(x.dtype)
-    if x.ndim == 3 and groups == 1 and jax.default_backend() == "gpu":
+    if x.ndim == 3 and groups == 1 and current_platform() == "gpu":
         # One matrix product over the taps, which GPUs run faster than their convolutions of this kind.
         signal = jnp.pad(x, ((0, 0), (0, 0), (padding[0], padding[0]))).transpose(0, 2, 1)
         last = signal.shape[1] - weight.shape[2]
