@@ -70,7 +70,7 @@ def load(
             gradients and an optimizer's averages are in it too.
         sharding: of jax and nnx, inside `jax.set_mesh`: which axes of the parameters are spread over which axes of the
             mesh, as in `{"Inner": "model"}`, `{"*.out_proj.weight": (None, "model")}` or `"model"`; each device has a
-            copy of what is not named. See the guide on sharding.
+            copy of what is not named. See the guide on fine-tuning on a mesh.
         rngs: of nnx, an `nnx.Rngs` that draws random weights as the module's own constructor does, with weights=None.
         providers: of the onnx backend, execution providers of ONNX Runtime by name, or pairs of a name and its
             options, in order of preference; the CPU if left out.

@@ -149,6 +149,10 @@ def test_rngs_go_on_from_model_to_model() -> None:
     same(first, load("whisper-tiny", backend="nnx", weights=None, rngs=nnx.Rngs(0), **SMALL))
 
 
+def test_what_jax_alone_takes_chooses_it() -> None:
+    assert load("whisper-tiny", weights=None, param_dtype="f32", **SMALL).backend == "jax"
+
+
 def test_rngs_draw_in_the_type_that_is_kept() -> None:
     options: dict[str, Any] = {"backend": "nnx", "weights": None, "dtype": "bf16", **SMALL}
     kept = values(load("whisper-tiny", rngs=nnx.Rngs(1), param_dtype="f32", **options))["token_embedding"]
