@@ -65,7 +65,8 @@ def _traced_for(platforms: Sequence[str] | None) -> AbstractContextManager[Any]:
     here = jax.default_backend()
     if platforms is None or here == "cpu" or set(platforms) <= _NAMES.get(here, {here}):
         return nullcontext()
-    return jax.default_device(jax.local_devices(backend="cpu")[0])
+    context: AbstractContextManager[Any] = jax.default_device(jax.local_devices(backend="cpu")[0])
+    return context
 
 
 # What `jax.export` calls the platforms of a backend.
