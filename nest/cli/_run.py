@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from nest._env import check_environment
@@ -15,6 +16,7 @@ from nest.errors import InputError, ManifestError, NestError
 from nest.loading import chosen_backend
 from nest.registry import Entry, Sample, find
 from nest.tasks import Transcript, pipeline
+from nest.tasks.audio import load
 
 __all__ = ["main"]
 
@@ -34,6 +36,7 @@ def main(args: argparse.Namespace) -> int:
     inputs = _inputs(entry, args.files)
     if not (entry.trusted or args.trust_source):
         raise ManifestError(entry.refusal)  # before anything is fetched for it
+    _refuse_missing(inputs)
     if not args.offline:
         announce_fetch(entry)
     transcribe = pipeline(
@@ -72,6 +75,19 @@ def _inputs(entry: Entry, files: list[str]) -> list[_Input]:
     if not entry.samples:
         raise InputError(f"'{entry.name}' has no sample: give a FILE.")
     return [_Input(sample.audio or "?", str(sample_file(entry, sample)), sample) for sample in entry.samples]
+
+
+def _refuse_missing(inputs: list[_Input]) -> None:
+    """Say of the only recording that it is not there before a model is fetched for it."""
+    source = inputs[0].source
+    if len(inputs) > 1 or not isinstance(source, str):
+        return
+    try:
+        there = Path(source).exists()
+    except (OSError, ValueError):  # too long, or no path at all
+        there = False
+    if not there:
+        load(source)  # which says why
 
 
 def _standard_input() -> BinaryIO:

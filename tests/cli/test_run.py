@@ -39,8 +39,11 @@ class Scripted:
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
+def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
     script = Scripted()
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.wav", "b.wav", "bad.wav"):
+        Path(name).touch()
     monkeypatch.setattr("nest.cli._run.pipeline", script.pipeline)
     monkeypatch.setattr("nest.cli._run.announce_fetch", lambda entry: None)
     monkeypatch.setattr("nest.cli._run.chosen_backend", lambda *, extras: f"the first for {extras[0]}")
@@ -193,3 +196,16 @@ def test_offline_without_the_files_is_an_error(process: Command, tmp_path: Path)
     assert (outcome.code, outcome.out) == (1, "")
     assert "\nnest: error: 'model.safetensors' of 'whisper-tiny.en' is not in the cache" in outcome.err
     assert "nest pull whisper-tiny.en" in outcome.err
+
+
+@pytest.mark.parametrize("path", ["no/such.wav", "a" * 5000])
+def test_a_file_that_is_not_there_is_said_before_anything_is_fetched(
+    command: Command, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr("nest.cli._run.pipeline", lambda *_, **__: pytest.fail("it made the model"))
+    monkeypatch.setattr("nest.cli._run.announce_fetch", lambda _: pytest.fail("it went to fetch"))
+    outcome = command("run", "whisper-tiny.en", path)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(
+        ("nest: error: There is no file 'no/such.wav'.", "nest: error: The audio file 'aaa")
+    )
