@@ -140,3 +140,11 @@ def test_the_fast_plan_of_onnx_stores_no_head_twice() -> None:
     graph = model.new_session(plan="fast").runtime.lowered("step").model.graph
     shapes = [tuple(v.shape.numpy()) for v in graph.initializers.values() if 211 in v.shape.numpy()]
     assert shapes == [(12, 211)]
+
+
+def test_what_is_packed_lies_where_the_model_does() -> None:
+    import torch
+
+    model = nest.load("whisper-tiny", backend="torch", weights=None, device="meta", **SIZES)
+    packed = model.new_session(plan="fast").model
+    assert {p.device for p in packed.parameters()} == {torch.device("meta")}
