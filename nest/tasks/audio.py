@@ -122,6 +122,8 @@ def _open_path(path: Path) -> str | io.BytesIO:
     try:
         if path.is_dir():
             raise InputError(f"'{path}' is a directory. Pass the path of one audio file.")
+        if path.is_char_device() or path.is_block_device():  # it may have no end
+            raise InputError(f"'{path}' is a device. Pass the path of one audio file.")
         with path.open("rb") as file:
             # A pipe cannot seek, and decoders do.
             return str(path) if path.is_file() else io.BytesIO(file.read())

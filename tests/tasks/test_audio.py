@@ -126,6 +126,12 @@ def test_a_directory(tmp_path: Path) -> None:
         audio.load(tmp_path)
 
 
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_a_device_without_an_end(device: str) -> None:
+    with pytest.raises(InputError, match=rf"'{device}' is a device\. Pass the path of one audio file"):
+        audio.load(device)
+
+
 def test_an_unreadable_file(tmp_path: Path) -> None:
     loop = tmp_path / "loop.wav"
     loop.symlink_to(loop)
