@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 from weakref import WeakKeyDictionary
@@ -14,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from flax.core.spmd import get_logical_axis_rules
-from jax import Array
 from jax.export import Exported
 
 from nest.backends.generated import load_generated
@@ -24,13 +22,14 @@ from nest.backends.jax.engine import Engine
 from nest.backends.jax.export import exported_entry
 from nest.backends.jax.model import Recipe
 from nest.backends.jax.nnx.pure import pure_entries
+from nest.backends.jax.nnx.session import NnxSession
 from nest.backends.jax.nnx.source import nnx_module
 from nest.backends.jax.nnx.variables import drawn, filled, variables
 from nest.backends.jax.parameters import placed
 from nest.backends.jax.partition import Rules
 from nest.backends.jax.placement import Placement, device_of, placement
 from nest.backends.jax.planned import PackedParams, planned_engine
-from nest.backends.jax.session import Checked, JaxSession
+from nest.backends.jax.session import Checked
 from nest.backends.session import call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.plan import Plan
@@ -183,76 +182,6 @@ class NnxModel(nnx.Module):
 
 def _traced(values: Sequence[Any]) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in values)
-
-
-class _Values(Mapping[str, Array]):
-    """What variables hold now, by definition path; only those are read that an entry uses."""
-
-    def __init__(self, variables: Mapping[str, nnx.Variable[Array]]) -> None:
-        self._variables = variables
-
-    def __getitem__(self, path: str) -> Array:
-        value: Array = self._variables[path].get_raw_value()
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._variables)
-
-    def __len__(self) -> int:
-        return len(self._variables)
-
-
-class NnxSession(JaxSession):
-    """A session over an NNX module: split once, then pure jax.
-
-    Args:
-        model: whose parameters it reads.
-        symbols: `Batch` and `Capacity`.
-        holds_model: keep the model alive; its own default session must not.
-        plan: what is run; the module itself if None or `exact`.
-    """
-
-    def __init__(
-        self,
-        model: NnxModel,
-        symbols: Mapping[str, int],
-        *,
-        holds_model: bool = True,
-        plan: Plan | None = None,
-    ) -> None:
-        info = model.nest_info
-        own = dict(variables(model))
-
-        engine, packed = info.engine(model), None
-        if plan is not None and plan.params is not None:
-            engine, packed = info.planned(plan), info.packed.setdefault(model, PackedParams(plan.params))
-        super().__init__(
-            info.program,
-            symbols,
-            engine=engine,
-            checked=info.checked,
-            params=lambda: _Values(own) if packed is None else packed.of(_Values(own)),
-            place=info.place,
-        )
-        self._plan = plan
-        self._model: Callable[[], NnxModel | None] = (lambda: model) if holds_model else weakref.ref(model)
-
-    @property
-    def model(self) -> NnxModel:
-        """The module that the session is of."""
-        return cast(NnxModel, self._model())
-
-    def _sibling(self, symbols: Mapping[str, int]) -> NnxSession:
-        return NnxSession(self.model, symbols, plan=self._plan)
-
-    @property
-    def caches(self) -> nnx.Dict[Any]:
-        """A copy of the states as a tree of caches that mirrors the module, for `model.step(token, pos, state)`."""
-        tree = self.model.new_state(**self.symbols)
-        states = self.state
-        for path, cache in variables(cast(nnx.Module, tree)):
-            cache.set_value(states[path])
-        return tree
 
 
 def build(
