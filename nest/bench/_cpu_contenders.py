@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -165,7 +165,8 @@ CONTENDERS: dict[str, Callable[[Work], Job]] = {
 
 
 def serve(name: str, threads: int, ctranslate2: str) -> None:
-    """Do the job once for each line of standard input; a line of JSON each: milliseconds, ids and peak memory."""
+    """Do the job once for each line of standard input; a line of JSON each: milliseconds of the clock and of
+    the processor, ids and peak memory."""
     import resource
 
     if hasattr(os, "sched_setaffinity"):
@@ -174,11 +175,11 @@ def serve(name: str, threads: int, ctranslate2: str) -> None:
     job()
     print("ready", flush=True)
     for _ in sys.stdin:
-        start = perf_counter()
+        start, busy = perf_counter(), process_time()
         ids = job()
-        taken = 1e3 * (perf_counter() - start)
+        taken, busy = 1e3 * (perf_counter() - start), 1e3 * (process_time() - busy)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps({"ms": taken, "ids": list(ids), "peak": peak}), flush=True)
+        print(json.dumps({"ms": taken, "busy": busy, "ids": list(ids), "peak": peak}), flush=True)
 
 
 if __name__ == "__main__":

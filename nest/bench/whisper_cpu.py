@@ -31,12 +31,15 @@ __all__ = ["Row", "measure"]
 class Row:
     """One contender: milliseconds of the whole job, peak MiB of its process, and what its time is of a peer's.
 
-    Ratios are medians over rounds of this round's time by the peer's in the same round.
+    `busy_ms` is the least that all its threads together were busy: what others do on the machine disturbs it least, but
+    a pool that waits by spinning counts as busy, so that it is fair among contenders with one thread. Ratios are
+    medians over rounds of this round's time by the peer's in the same round.
     """
 
     contender: str
     median_ms: float | None = None
     low_ms: float | None = None
+    busy_ms: float | None = None
     peak_mib: float | None = None
     of_ctranslate2: float | None = None
     of_transformers: float | None = None
@@ -102,6 +105,7 @@ def _fill(rows: dict[str, Row], turns: list[dict[str, Any]]) -> None:
             continue
         row.median_ms = statistics.median(m["ms"] for m in made)
         row.low_ms = min(m["ms"] for m in made)
+        row.busy_ms = min(m["busy"] for m in made)
         row.peak_mib = made[-1]["peak"] / unit
         row.of_ctranslate2 = _ratio(turns, name, "CTranslate2")
         row.of_transformers = _ratio(turns, name, "transformers, cached loop")
@@ -116,11 +120,11 @@ def _ratio(turns: list[dict[str, Any]], name: str, peer: str) -> float | None:
 
 def _table(rows: list[Row]) -> str:
     lines = [
-        "| | median ms | least ms | peak MiB | of CTranslate2 | of transformers | |",
-        "|---|---|---|---|---|---|---|",
+        "| | median ms | least ms | busy ms | peak MiB | of CTranslate2 | of transformers | |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
-        numbers = [(r.median_ms, ".0f"), (r.low_ms, ".0f"), (r.peak_mib, ".0f")]
+        numbers = [(r.median_ms, ".0f"), (r.low_ms, ".0f"), (r.busy_ms, ".0f"), (r.peak_mib, ".0f")]
         numbers += [(r.of_ctranslate2, ".2f"), (r.of_transformers, ".2f")]
         cells = " | ".join("" if x is None else format(x, form) for x, form in numbers)
         lines.append(f"| {r.contender} | {cells} | {r.note} |")
