@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["held"]
+__all__ = ["held", "released"]
 
 
 @contextmanager
@@ -23,3 +23,15 @@ def held() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
+
+
+@contextmanager
+def released() -> Iterator[None]:
+    """Inside `held`, where work takes long and makes little that stays, such as a download."""
+    was = gc.isenabled()
+    gc.enable()
+    try:
+        yield
+    finally:
+        if not was:
+            gc.disable()

@@ -90,37 +90,42 @@ def load(
     """
     native = {"param_dtype": _dtype_name(param_dtype), "sharding": sharding, "rngs": rngs}
     native = {n: v for n, v in native.items() if v is not None}
-    runtime: dict[str, Any] = {"providers": providers, "threads": threads, "session_options": session_options}
-    runtime = {n: v for n, v in runtime.items() if v is not None}
-    if backend is None:
-        dtype_asked = dtype or generics.get("T")
-        backend = chosen_backend(
-            device=device, precision=precision, dtype=dtype_asked, native=native, **runtime
-        )
-    make = _backend(backend)
-    dtype = _dtype_name(dtype)
-    _check(weights, seed)
-    entry = _entry(name)
-    options: dict[str, Any] = {"device": device, "precision": precision}
-    options |= _runtime_options(backend, runtime) | _native_options(backend, native, weights, seed)
-    session = {n: positive(n, generics.pop(n)) for n in _SESSION if n in generics}
-    if entry is not None:
-        session = {n: int(v) for n, v in entry.generics.items() if n in _SESSION} | session
     with held():
+        runtime: dict[str, Any] = {
+            "providers": providers,
+            "threads": threads,
+            "session_options": session_options,
+        }
+        runtime = {n: v for n, v in runtime.items() if v is not None}
+        if backend is None:
+            dtype_asked = dtype or generics.get("T")
+            backend = chosen_backend(
+                device=device, precision=precision, dtype=dtype_asked, native=native, **runtime
+            )
+        make = _backend(backend)
+        dtype = _dtype_name(dtype)
+        _check(weights, seed)
+        entry = _entry(name)
+        options: dict[str, Any] = {"device": device, "precision": precision}
+        options |= _runtime_options(backend, runtime) | _native_options(backend, native, weights, seed)
+        session = {n: positive(n, generics.pop(n)) for n in _SESSION if n in generics}
+        if entry is not None:
+            session = {n: int(v) for n, v in entry.generics.items() if n in _SESSION} | session
         program = _program(name if entry is None else entry, entry, dtype, generics, trust_source, loops=True)
-    fetching = {
-        "local_files_only": local_files_only,
-        "token": token,
-        "cache_dir": cache_dir,
-        "progress": progress,
-    }
-    params, notes = (None, ()) if rngs is not None else _parameters(program, entry, weights, seed, fetching)
-    recipe = None
-    if entry is not None:
-        kept = native.get("param_dtype")
-        made_with = {**generics, **_bound(program)}
-        recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend, kept))
-    with held():
+        fetching = {
+            "local_files_only": local_files_only,
+            "token": token,
+            "cache_dir": cache_dir,
+            "progress": progress,
+        }
+        params, notes = (
+            (None, ()) if rngs is not None else _parameters(program, entry, weights, seed, fetching)
+        )
+        recipe = None
+        if entry is not None:
+            kept = native.get("param_dtype")
+            made_with = {**generics, **_bound(program)}
+            recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend, kept))
         return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nest._collector import released
 from nest._suggest import did_you_mean
 from nest.errors import DigestError, FetchError
 from nest.registry import Entry, FileSpec, Weights
@@ -87,7 +88,8 @@ def fetch(
     if missing and (local_files_only or hub_offline()):
         raise fetcher.not_here(missing)
     if missing:
-        fetcher.ask(missing, progress)
+        with released():
+            fetcher.ask(missing, progress)
     return fetcher.result(specs)
 
 
