@@ -116,7 +116,7 @@ def test_a_fault_names_the_file_the_line_and_the_key(make: Make) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{\n "a": "b",\n}', "bindings.json:3: not valid JSON"),
+        ('{\n "a": "b",\n "c"}', "bindings.json:3: not valid JSON"),
         ('{"a": "b", "a": "c"}', "bindings.json:1, 'a': the key stands twice in one object"),
         ("[" * 100_000, "not valid JSON"),
         ("null", "bindings.json: expected an object or a list; came null"),
