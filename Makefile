@@ -25,7 +25,7 @@ help:
 run: $(VENV)/.run
 	@$(BIN)/nest run "$(NAME)" "$(FILE)"
 
-# One thread a worker: the tests' matrices are small, and threads of several workers would only wait for each other.
+## One thread a worker: the tests' matrices are small, and threads of several workers would only wait for each other.
 test: $(VENV)/.test
 	NEST_TEST_REFERENCE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
 

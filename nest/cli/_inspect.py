@@ -46,6 +46,9 @@ def _writer(args: argparse.Namespace) -> Callable[[Program], str]:
 
 
 def _torch_source(program: Program) -> str:
+    from nest._optional import need
+
+    need("torch", extra="torch", purpose="print the source for torch")
     from nest.backends.torch.source import torch_source
 
     return torch_source(program)

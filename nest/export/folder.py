@@ -15,6 +15,10 @@ from nest.weights._files import user_path
 __all__ = ["Staged", "staged"]
 
 
+_MARKS = frozenset({"io.json", "config.json", "run.py"})
+"""Files that only one format, or two, write: where they stay beside new ones, two exports are mixed."""
+
+
 class Staged:
     """A folder in the making.
 
@@ -68,9 +72,22 @@ def _settle(folder: Staged, target: Path) -> None:
         folder.path.chmod(0o777 & ~_umask())  # mkdtemp's is for its owner alone
         folder.path.replace(target)
     else:
+        _refuse_another(target, names)
         for name in names:
             (folder.path / name).replace(target / name)
     folder.files = [target / name for name in names]
+
+
+def _refuse_another(target: Path, names: list[str]) -> None:
+    """Formats share file names, and graphs that find another format's weights compute something, but not the model."""
+    here = {path.name for path in target.iterdir()}
+    replaced = sorted(here.intersection(names))
+    other = sorted(n for n in here.difference(names) if n in _MARKS or n.endswith((".onnx", ".jax_export")))
+    if replaced and other:
+        raise InputError(
+            f"{target} holds another export ({other[0]}), whose {replaced[0]} this one would replace. Give another "
+            f"folder."
+        )
 
 
 def _umask() -> int:

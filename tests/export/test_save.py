@@ -268,3 +268,15 @@ def test_a_model_of_a_class_has_no_publisher(tmp_path: Path) -> None:
         nest.save(model, tmp_path / "hf")
     nest.save(model, tmp_path / "own", "safetensors")
     assert arrays(tmp_path / "own").keys() == {"proj.weight", "proj.bias"}
+
+
+def test_two_formats_are_not_mixed_in_one_folder(tmp_path: Path) -> None:
+    model = nest.load("whisper-tiny", backend="reference", weights=None, **tiny_generics())
+    nest.save(model, tmp_path / "out", format="hf")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(
+        InputError, match=r"out holds another export \(config\.json\), whose model\.safetensors this"
+    ):
+        nest.save(model, tmp_path / "out", format="safetensors")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    nest.save(model, tmp_path / "out", format="hf")
