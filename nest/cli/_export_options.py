@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-__all__ = ["eject", "export"]
+from nest.cli._shared_options import NAME, generics, offline, trust
 
-_NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
+__all__ = ["eject", "export"]
 
 
 def export(command: ArgumentParser) -> None:
     """Add what `nest export` takes."""
-    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument("name", metavar="NAME", help=NAME)
     command.add_argument("directory", metavar="DIR", help="the folder to write, made where it is not there")
     command.add_argument(
         "--format",
@@ -35,13 +35,13 @@ def export(command: ArgumentParser) -> None:
     )
     command.add_argument("--weights", metavar="FILE", help="a safetensors file instead of the pinned weights")
     command.add_argument("--json", action="store_true", help="write JSON")
-    command.add_argument("--offline", action="store_true", help="use what is on disk; never ask the network")
-    _trust(command)
+    offline(command)
+    trust(command)
 
 
 def eject(command: ArgumentParser) -> None:
     """Add what `nest eject` takes."""
-    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument("name", metavar="NAME", help=NAME)
     command.add_argument(
         "--backend",
         default="torch",
@@ -52,18 +52,5 @@ def eject(command: ArgumentParser) -> None:
     command.add_argument(
         "-o", "--output", metavar="FILE", help="where to write it; standard output if left out"
     )
-    command.add_argument(
-        "-D",
-        dest="generics",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="another value of a generic",
-    )
-    _trust(command)
-
-
-def _trust(command: ArgumentParser) -> None:
-    command.add_argument(
-        "--trust-source", action="store_true", help="run the definition of an entry that is not of the zoo"
-    )
+    generics(command)
+    trust(command)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import nest
 from nest._suggest import did_you_mean
 from nest.cli import _export_options, _source_options, _verify_options
+from nest.cli._shared_options import NAME, generics, offline, trust
 
 _EPILOG = """\
 examples:
@@ -92,7 +93,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
 
 
 def _run(command: Parser) -> None:
-    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument("name", metavar="NAME", help=NAME)
     command.add_argument(
         "files",
         metavar="FILE",
@@ -111,8 +112,8 @@ def _run(command: Parser) -> None:
         "--task", default="transcribe", choices=("transcribe", "translate"), help="what to write"
     )
     command.add_argument("--json", action="store_true", help="one JSON object a file, each on its line")
-    _offline(command)
-    _trust(command)
+    offline(command)
+    trust(command)
 
 
 def _list(command: Parser) -> None:
@@ -138,9 +139,9 @@ def _list(command: Parser) -> None:
 
 
 def _show(command: Parser) -> None:
-    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument("name", metavar="NAME", help=NAME)
     command.add_argument("--json", action="store_true", help="write JSON")
-    _trust(command)
+    trust(command)
 
 
 def _check(command: Parser) -> None:
@@ -155,14 +156,14 @@ def _check(command: Parser) -> None:
         action="store_true",
         help="make the entry's tensors.json anew from the checkpoint's header",
     )
-    _offline(command)
-    _trust(command)
+    offline(command)
+    trust(command)
 
 
 def _entries(command: Parser) -> None:
     """The entries that a report is of."""
     command.add_argument(
-        "names", metavar="NAME", nargs="*", default=[], help=f"{_NAME}; if none, this folder's entry"
+        "names", metavar="NAME", nargs="*", default=[], help=f"{NAME}; if none, this folder's entry"
     )
     command.set_defaults(more="names")
     command.add_argument("--all", action="store_true", help="every entry of the zoo and of NEST_ZOO")
@@ -170,35 +171,17 @@ def _entries(command: Parser) -> None:
 
 
 def _inspect(command: Parser) -> None:
-    command.add_argument("name", metavar="NAME", help=_NAME)
-    command.add_argument(
-        "-D",
-        dest="generics",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="another value of a generic",
-    )
+    command.add_argument("name", metavar="NAME", help=NAME)
+    generics(command)
     what = command.add_mutually_exclusive_group()
     what.add_argument("--program", action="store_true", help="print the typed program")
     what.add_argument(
         "--source", metavar="BACKEND", choices=("torch",), help="print the generated source: torch"
     )
     what.add_argument("--json", action="store_true", help="write JSON")
-    _trust(command)
+    trust(command)
 
 
-def _offline(command: Parser) -> None:
-    command.add_argument("--offline", action="store_true", help="use what is on disk; never ask the network")
-
-
-def _trust(command: Parser) -> None:
-    command.add_argument(
-        "--trust-source", action="store_true", help="run the definition of an entry that is not of the zoo"
-    )
-
-
-_NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
 _DEBUG = "show the traceback of an error"
 _COMMANDS = {
     "run": ("do the whole job of a model, such as speech to text", _run),

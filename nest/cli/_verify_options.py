@@ -5,17 +5,17 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from nest.backends.installed import BACKENDS
+from nest.cli._shared_options import NAME, generics, offline, trust
 
 __all__ = ["diff", "verify"]
 
-_NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
 _DTYPES = ("f32", "f16", "bf16")
 
 
 def verify(command: ArgumentParser) -> None:
     """Add what `nest verify` takes."""
     command.add_argument(
-        "names", metavar="NAME", nargs="*", default=[], help=f"{_NAME}; if none, this folder's entry"
+        "names", metavar="NAME", nargs="*", default=[], help=f"{NAME}; if none, this folder's entry"
     )
     command.set_defaults(more="names")
     command.add_argument("--all", action="store_true", help="every entry of the zoo and of NEST_ZOO")
@@ -58,7 +58,7 @@ def verify(command: ArgumentParser) -> None:
 
 def diff(command: ArgumentParser) -> None:
     """Add what `nest diff` takes."""
-    command.add_argument("name", metavar="NAME", help=_NAME)
+    command.add_argument("name", metavar="NAME", help=NAME)
     command.add_argument(
         "--backend", metavar="NAME", required=True, choices=tuple(BACKENDS), help="the backend to look into"
     )
@@ -92,18 +92,9 @@ def _setting(command: ArgumentParser) -> None:
         choices=("real", "random"),
         help="real: the pinned ones, the default at the entry's own size; random: drawn so that mistakes show",
     )
-    command.add_argument(
-        "-D",
-        dest="generics",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="another value of a generic, such as -D DecoderLayers=2",
-    )
+    generics(command, ", such as -D DecoderLayers=2")
     command.add_argument(
         "--seed", metavar="N", type=int, default=0, help="of random weights and drawn inputs"
     )
-    command.add_argument("--offline", action="store_true", help="use what is on disk; never ask the network")
-    command.add_argument(
-        "--trust-source", action="store_true", help="run the definition of an entry that is not of the zoo"
-    )
+    offline(command)
+    trust(command)

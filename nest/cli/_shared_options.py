@@ -1,0 +1,34 @@
+"""Options that several commands take, in one wording."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+__all__ = ["NAME", "generics", "offline", "trust"]
+
+NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
+"""The help of an entry's name."""
+
+
+def generics(command: ArgumentParser, example: str = "") -> None:
+    """Add -D, which may be repeated; `example` ends its help."""
+    command.add_argument(
+        "-D",
+        dest="generics",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help=f"another value of a generic{example}",
+    )
+
+
+def offline(command: ArgumentParser) -> None:
+    """Add --offline."""
+    command.add_argument("--offline", action="store_true", help="use what is on disk; never ask the network")
+
+
+def trust(command: ArgumentParser) -> None:
+    """Add --trust-source."""
+    command.add_argument(
+        "--trust-source", action="store_true", help="run the definition of an entry that is not of the zoo"
+    )
