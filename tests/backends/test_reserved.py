@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
 
 import nest
+from nest.backends.installed import BACKENDS as INSTALLED
 from nest.errors import DefinitionError
 from nest.layers import Block, Float32, Tensor, elaborate, entry
 from nest.layers._reserved import TAKEN
@@ -24,9 +24,8 @@ def own_names(thing: Any) -> set[str]:
 
 @pytest.mark.parametrize("backend", ["reference", "torch", "onnx", "jax", "nnx"])
 def test_every_name_of_a_model_or_session_is_reserved(backend: str) -> None:
-    needed = {"onnx": "onnxruntime", "nnx": "flax", "reference": "numpy"}.get(backend, backend)
-    if importlib.util.find_spec(needed) is None:
-        pytest.skip(f"{needed} is not installed")
+    if not INSTALLED[backend].installed:
+        pytest.skip(f"{backend} is not installed")
     model = nest.load("whisper-tiny.en", backend=backend, weights=None, **SMALL)
     assert own_names(model) | own_names(model.new_session()) <= TAKEN
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import importlib.util
 import pickle
 import weakref
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import nest
+from nest.backends.installed import BACKENDS as INSTALLED
 from nest.errors import CallError
 
 SMALL = {
@@ -30,9 +30,8 @@ MEL = np.zeros((1, 4, 8), "f4")
 
 
 def small(backend: str, **options: Any) -> Any:
-    needed = {"onnx": "onnxruntime", "nnx": "flax", "reference": "numpy"}.get(backend, backend)
-    if importlib.util.find_spec(needed) is None:
-        pytest.skip(f"{needed} is not installed")
+    if not INSTALLED[backend].installed:
+        pytest.skip(f"{backend} is not installed")
     return nest.load("whisper-tiny.en", backend=backend, weights=None, **{**SMALL, **options})
 
 
