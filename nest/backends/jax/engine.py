@@ -11,6 +11,7 @@ import jax
 from jax import Array
 
 from nest.backends.jax.placement import Placement
+from nest.backends.jax.rules.platform import current_platform
 from nest.ir.inventory import used_parameters
 from nest.ir.program import Function, Program, path_text
 
@@ -120,7 +121,8 @@ class Engine:
             return results, tuple(after[n] for n in written)
 
         entry.__name__ = entry.__qualname__ = name
-        options = GPU_OPTIONS if jax.default_backend() == "gpu" else None
+        with self.place.traced():
+            options = GPU_OPTIONS if current_platform() == "gpu" else None
         run = jax.jit(entry, donate_argnums=2, compiler_options=options)
         return Compiled(run, params, kept, written)
 
