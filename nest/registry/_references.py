@@ -25,7 +25,7 @@ def check_references(manifest: Manifest, known: Callable[[str], object]) -> Iter
     yield from _shared(manifest, known)
     if manifest.weights:
         yield from _files(manifest.weights)
-    yield from _tokenizer(manifest)
+    yield from _pinned(manifest)
     for name in manifest.tiny:
         if name not in manifest.generics:
             yield ("tiny", name), f"'{name}' is not one of the generics ({', '.join(manifest.generics)})"
@@ -64,13 +64,18 @@ def _files(weights: Weights) -> Iterator[Fault]:
             yield (*at, index, "replaces"), f"'{replaced[index]}' is replaced twice"
 
 
-def _tokenizer(manifest: Manifest) -> Iterator[Fault]:
+def _pinned(manifest: Manifest) -> Iterator[Fault]:
+    """Files that other tables name, and that are not among the pinned ones."""
     files = [spec.name for spec in manifest.weights.files] if manifest.weights else []
-    if manifest.tokenizer and manifest.tokenizer.file not in files:
-        yield (
-            ("tokenizer", "file"),
-            f"'{manifest.tokenizer.file}' is not one of weights.files ({', '.join(files)}); every file is pinned",
-        )
+    tables = {"tokenizer": manifest.tokenizer, "chat": manifest.chat}
+    for table, name in ((key, value.file) for key, value in tables.items() if value):
+        if name is not None and name not in files:
+            yield (
+                (table, "file"),
+                f"'{name}' is not one of weights.files ({', '.join(files)}); every file is pinned",
+            )
+    if manifest.chat and (manifest.chat.file is None) == (manifest.chat.template is None):
+        yield ("chat",), "expected either the 'file' that has the template, or the 'template' itself"
 
 
 def _token_ids(generation: Generation, vocabulary: int | str | None) -> Iterator[Fault]:

@@ -22,6 +22,7 @@ from nest.registry._fields import (
 )
 
 __all__ = [
+    "Chat",
     "FileSpec",
     "Generation",
     "Manifest",
@@ -136,14 +137,16 @@ class Preprocess(Table):
 class Generation(Table):
     """The checkpoint's facts about decoding, as token ids.
 
-    `prompt` is what decoding starts from by default. `suppress` is never emitted, `begin_suppress` not as the
+    `prompt` is what decoding starts from by default. `end_of_text` ends a text, and so does every id of `stop`.
+    `suppress` is never emitted, `begin_suppress` not as the
     first token. `alignment_heads` are (decoder layer, head) pairs whose cross-attention follows the audio.
     `first_timestamp` is 0.00 s; each following id is 0.02 s later. `max_tokens` is the most new tokens in
     a window.
     """
 
-    prompt: list[TokenId]
+    prompt: list[TokenId] = []
     end_of_text: TokenId
+    stop: list[TokenId] = []
     start_of_transcript: TokenId | None = None
     start_of_previous: TokenId | None = None
     transcribe: TokenId | None = None
@@ -156,6 +159,19 @@ class Generation(Table):
     begin_suppress: list[TokenId] = []
     alignment_heads: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = []
     languages: dict[str, TokenId] = {}
+
+
+class Chat(Table):
+    """How messages become a prompt: the checkpoint's own template, in Jinja.
+
+    `file` is one of `weights.files`: JSON with the key `chat_template`, such as `tokenizer_config.json`, or the
+    template itself, such as `chat_template.jinja`. Where no such file can be had, `template` is its text. `tokens` are
+    variables of the template, such as `bos_token`, in place of those that the file has.
+    """
+
+    file: RelativePath | None = None
+    template: str | None = None
+    tokens: dict[str, Line] = {}
 
 
 _Bound = Annotated[float, Field(gt=0)]
@@ -193,6 +209,7 @@ class Manifest(Table):
     tokenizer: Tokenizer | None = None
     preprocess: Preprocess | None = None
     generation: Generation | None = None
+    chat: Chat | None = None
     tolerance: dict[str, Annotated[Tolerance, BeforeValidator(_tolerance), SHORT_NUMBER]] = {}
     """By entry of the definition, such as `encode` or `step`."""
     dtypes: list[Literal["f32", "f16", "bf16"]] = ["f32"]

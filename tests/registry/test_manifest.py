@@ -75,6 +75,12 @@ def test_one_fault(make: Make, old: str, new: str, line: int, words: str) -> Non
             '[tokenizer]\nfile = "t.json"\n',
             "'tokenizer.file': 't.json' is not one of weights.files (model.safet",
         ),
+        ('[chat]\nfile = "c.jinja"\n', "'chat.file': 'c.jinja' is not one of weights.files (model.safetensors)"),
+        ("[chat]\n", "'chat': expected either the 'file' that has the template, or the 'template' itself"),
+        (
+            '[chat]\nfile = "model.safetensors"\ntemplate = "{{ x }}"\n',
+            "'chat': expected either the 'file' that has the template, or the 'template' itself",
+        ),
         ("[tiny]\nE = 1\n", "'tiny.E': 'E' is not one of the generics (D, T)"),
         (
             f'[[weights.mirror]]\npackage = "p"\nsha256 = "{DIGEST}"\nsize = 1\nlicense = "M"\nfiles = []\n',
