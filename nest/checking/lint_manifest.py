@@ -12,7 +12,7 @@ from nest.weights.converters import CONVERTERS
 __all__ = ["manifest_faults"]
 
 _WORDS = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
-_GENERIC = re.compile(r"[A-Z][A-Za-z0-9]*")
+_GENERIC = re.compile(r"[A-Z][A-Za-z0-9]*|[a-z][a-z0-9_]*")
 _TABLES = {
     "weights": "the checkpoint and its pins",
     "task": "what the model is for",
@@ -67,7 +67,8 @@ def _names(entry: Entry, known: list[Card]) -> Iterator[str]:
     if model.name != entry.directory.name:
         yield f"model.name: expected the name of its folder, '{entry.directory.name}'; came '{model.name}'"
     words = [("model.family", model.family), *(("model.tags", tag) for tag in model.tags)]
-    words += [("task.kind", manifest.task.kind)] if manifest.task else []
+    if manifest.task:
+        words += [("task.kind", manifest.task.kind), *(("task.also", kind) for kind in manifest.task.also)]
     for key, word in words:
         if not _WORDS.fullmatch(word):
             yield f"{key}: expected lowercase words joined by '-'; came '{word}'"
@@ -75,8 +76,11 @@ def _names(entry: Entry, known: list[Card]) -> Iterator[str]:
         yield "model.tags: one of them stands twice"
     for name in (*manifest.generics, *manifest.check):
         if not _GENERIC.fullmatch(name):
-            yield f"'{name}' is not spelled like a generic, in capitals: 'Heads'"
+            yield f"'{name}' is spelled like no generic ('Heads') and no static field ('rope_theta')"
     others = [card for card in known if card.name != model.name]
+    for card in others:
+        if card.name.lower() == model.name.lower():
+            yield f"model.name: '{card.name}' differs in capitals alone, which not every disk tells apart"
     for alias in model.aliases:
         owners = [card.name for card in others if alias == card.name or alias in card.aliases]
         if owners:
@@ -87,7 +91,7 @@ def _tiny(manifest: Manifest) -> Iterator[str]:
     """Two axes of one size hide a swap of the two."""
     sizes: dict[int, str] = {}
     for name, size in manifest.tiny.items():
-        if isinstance(size, int):
+        if isinstance(size, int) and not isinstance(size, bool) and name[0].isupper():
             if size in sizes:
                 yield f"[tiny]: {sizes[size]} and {name} are both {size}, so that a swap of the two would not show"
             sizes[size] = name

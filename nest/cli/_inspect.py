@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 from nest.cli._definition import definition_facts
 from nest.cli._format import json_text
@@ -22,19 +23,31 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def generics_of(given: list[str]) -> dict[str, int | str]:
-    """`["D=512", "T=f16"]` as keyword arguments.
+def generics_of(given: list[str]) -> dict[str, Any]:
+    """`["D=512", "T=f16", "eps=1e-6"]` as keyword arguments.
 
     Raises:
         CallError: one of them is not NAME=VALUE.
     """
-    found: dict[str, int | str] = {}
+    found: dict[str, Any] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name.isidentifier() and equals and value):
             raise CallError(f"-D takes NAME=VALUE, such as -D D=512; '{text}' came.")
-        found[name] = int(value) if value.lstrip("-").isdecimal() else value
+        found[name] = _value(value)
     return found
+
+
+def _value(text: str) -> Any:
+    """A number, true or false, or the text itself."""
+    if text in ("true", "false"):
+        return text == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _writer(args: argparse.Namespace) -> Callable[[Program], str]:

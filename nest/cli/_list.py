@@ -61,7 +61,7 @@ def _can_run(name: str) -> bool:
 def _matches(card: Card, args: argparse.Namespace, limit: int | None) -> bool:
     return (
         args.family in (None, card.family)
-        and args.task in (None, card.task)
+        and args.task in (None, card.task, *card.also)
         and (args.licence is None or args.licence.lower() == card.license.lower())
         and set(args.tag) <= set(card.tags)
         and (limit is None or (card.size is not None and card.size <= limit))
@@ -84,6 +84,7 @@ def _facts(card: Card) -> dict[str, Any]:
         "title": card.title,
         "summary": card.summary,
         "task": card.task,
+        "also": card.also,
         "family": card.family,
         "tags": card.tags,
         "aliases": card.aliases,
@@ -100,7 +101,7 @@ def _nothing(everything: list[Card]) -> str:
         return "The zoo has no entries.\n"
     kinds: dict[str, Iterable[str]] = {
         "Families": (card.family for card in everything),
-        "Tasks": (card.task for card in everything if card.task),
+        "Tasks": (task for card in everything for task in (card.task, *card.also) if task),
         "Tags": (tag for card in everything for tag in card.tags),
         "Licences": (card.license for card in everything),
     }

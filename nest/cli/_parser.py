@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import nest
 from nest._suggest import did_you_mean
-from nest.cli import _export_options, _source_options, _verify_options
+from nest.cli import _export_options, _run_options, _source_options, _verify_options
 from nest.cli._shared_options import NAME, generics, offline, trust
 
 _EPILOG = """\
@@ -92,30 +92,6 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     return top, commands
 
 
-def _run(command: Parser) -> None:
-    command.add_argument("name", metavar="NAME", help=NAME)
-    command.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        default=[],
-        help="recordings ('-' is standard input); the entry's sample if none",
-    )
-    command.set_defaults(more="files")
-    command.add_argument(
-        "--backend",
-        metavar="NAME",
-        help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
-    )
-    command.add_argument("--language", metavar="CODE", help="language of the recordings, such as 'en'")
-    command.add_argument(
-        "--task", default="transcribe", choices=("transcribe", "translate"), help="what to write"
-    )
-    command.add_argument("--json", action="store_true", help="one JSON object a file, each on its line")
-    offline(command)
-    trust(command)
-
-
 def _list(command: Parser) -> None:
     command.add_argument("--task", metavar="KIND", help="only entries for this task, such as 'transcription'")
     command.add_argument("--family", metavar="NAME", help="only entries of this family, such as 'whisper'")
@@ -184,7 +160,7 @@ def _inspect(command: Parser) -> None:
 
 _DEBUG = "show the traceback of an error"
 _COMMANDS = {
-    "run": ("do the whole job of a model, such as speech to text", _run),
+    "run": ("do the whole job of a model, such as speech to text", _run_options.run),
     "pull": ("fetch and verify the files of entries", _source_options.pull),
     "list": ("list the entries of the zoo", _list),
     "show": ("show what an entry is, takes and gives", _show),

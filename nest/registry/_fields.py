@@ -15,6 +15,7 @@ __all__ = [
     "Commit",
     "EntryName",
     "EntryPath",
+    "Fact",
     "Line",
     "Package",
     "RelativePath",
@@ -28,7 +29,7 @@ _LINE = r"(?=.*\S)[^\x00-\x1f\x7f-\x9f]+"
 _COMMIT = r"[0-9a-f]{40}"
 _DIGEST = r"[0-9a-f]{64}"
 _PACKAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.!+_-]+"
-_NAME = r"[a-z0-9][a-z0-9._-]*"
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _INSIDE = r"(?!/)(?!(.*/)?\.\.(/|$))[^\\:\x00-\x1f\x7f-\x9f]+"
 _NO_PATH = r"[\\:\x00-\x1f\x7f-\x9f]"
 _INSIDE_ENTRY = rf"(@{_NAME}/)?{_INSIDE}"
@@ -104,10 +105,20 @@ def _pinned_package(value: str) -> str:
 
 def _entry_name(value: str) -> str:
     if not re.fullmatch(_NAME, value):
-        raise ValueError(f"expected lowercase letters, digits, '.', '_' and '-'; came '{value}'")
+        raise ValueError(f"expected letters, digits, '.', '_' and '-'; came '{value}'")
     return value
 
 
+def _fact(value: Any) -> Any:
+    """A definition's static fields are hashable: a list of the file is a tuple of the definition."""
+    return tuple(map(_fact, value)) if isinstance(value, list) else value
+
+
+_Number = int | Annotated[float, Field(allow_inf_nan=False)]
+Fact = Annotated[
+    bool | _Number | str | list[bool | _Number | str | list[bool | _Number | str]], AfterValidator(_fact)
+]
+"""The value of a generic (a size, an element type) or of a static field of the definition."""
 Line = Annotated[str, AfterValidator(_line), _pattern(_LINE)]
 EntryName = Annotated[str, AfterValidator(_entry_name), _pattern(_NAME)]
 Commit = Annotated[str, AfterValidator(_revision), _pattern(_COMMIT)]

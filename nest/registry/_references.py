@@ -26,11 +26,20 @@ def check_references(manifest: Manifest, known: Callable[[str], object]) -> Iter
     if manifest.weights:
         yield from _files(manifest.weights)
     yield from _pinned(manifest)
+    yield from _sizes(manifest)
     for name in manifest.tiny:
         if name not in manifest.generics:
             yield ("tiny", name), f"'{name}' is not one of the generics ({', '.join(manifest.generics)})"
     if manifest.generation:
         yield from _token_ids(manifest.generation, manifest.generics.get("Vocab"))
+
+
+def _sizes(manifest: Manifest) -> Iterator[Fault]:
+    """Generics, in capitals, are sizes and element types; static fields may be anything."""
+    for table in ("generics", "tiny"):
+        for name, value in getattr(manifest, table).items():
+            if name[:1].isupper() and (isinstance(value, bool) or not isinstance(value, int | str)):
+                yield (table, name), f"expected an integer or an element type such as 'f32'; came {value!r}"
 
 
 def _aliases(manifest: Manifest) -> Iterator[Fault]:
@@ -78,7 +87,7 @@ def _pinned(manifest: Manifest) -> Iterator[Fault]:
         yield ("chat",), "expected either the 'file' that has the template, or the 'template' itself"
 
 
-def _token_ids(generation: Generation, vocabulary: int | str | None) -> Iterator[Fault]:
+def _token_ids(generation: Generation, vocabulary: object) -> Iterator[Fault]:
     """Ids that the vocabulary does not have."""
     if not isinstance(vocabulary, int):
         return

@@ -22,7 +22,10 @@ _WANTED = re.compile(r"\[\s*(model|task|weights)\s*\]")
 
 @dataclass(frozen=True)
 class Card:
-    """The heading of one entry. `size` is the bytes of what a load needs, None where one of them is not known."""
+    """The heading of one entry.
+
+    `also` are kinds of task beside `task`. `size` is the bytes of what a load needs, None where one is not known.
+    """
 
     name: str
     folder: Path
@@ -32,6 +35,7 @@ class Card:
     license: str
     family: str
     task: str | None
+    also: tuple[str, ...]
     tags: tuple[str, ...]
     aliases: tuple[str, ...]
     repo: str | None
@@ -65,11 +69,13 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
     words = {key: _text(file, model, key) for key in ("name", "title", "summary", "license", "family")}
     if words["name"] != folder.name:
         raise CardError(f"{file}, 'model.name': expected the name of its folder; came '{words['name']}'")
-    task, repo = _table(file, tables, "task").get("kind"), weights.get("repo")
+    kinds, repo = _table(file, tables, "task"), weights.get("repo")
+    task = kinds.get("kind")
     return Card(
         folder=folder,
         trusted=trusted,
         task=task if isinstance(task, str) and task.isprintable() else None,
+        also=_texts(kinds.get("also")),
         tags=_texts(model.get("tags")),
         aliases=_texts(model.get("aliases")),
         repo=repo if isinstance(repo, str) and repo.isprintable() else None,

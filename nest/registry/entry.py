@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from nest.errors import ManifestError
 from nest.registry._definition import load_root
@@ -71,8 +72,8 @@ class Entry:
         return self.name if self._place.listed else str(self.directory)
 
     @property
-    def generics(self) -> dict[str, int | str]:
-        """The checkpoint's values of the definition's generics."""
+    def generics(self) -> dict[str, Any]:
+        """The checkpoint's values of the definition's generics and static fields."""
         return dict(self.manifest.generics)
 
     @cached_property

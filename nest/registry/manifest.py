@@ -12,6 +12,7 @@ from nest.registry._fields import (
     Commit,
     EntryName,
     EntryPath,
+    Fact,
     Line,
     Package,
     RelativePath,
@@ -113,9 +114,10 @@ class Weights(Table):
 
 
 class Task(Table):
-    """What the model is used for; chooses the pipeline."""
+    """What the model is used for; chooses the pipeline. `also` names other kinds that it can do."""
 
     kind: Line
+    also: list[Line] = []
 
 
 class Tokenizer(Table):
@@ -202,7 +204,8 @@ class Manifest(Table):
     model: Model
     links: dict[str, Line] = {}
     source: Source
-    generics: dict[str, int | str] = {}
+    generics: dict[str, Fact] = {}
+    """Sizes, the element type, and static fields of the definition's root; a list is a tuple there."""
     check: dict[str, int] = {}
     weights: Weights | None = None
     task: Task | None = None
@@ -214,5 +217,5 @@ class Manifest(Table):
     """By entry of the definition, such as `encode` or `step`."""
     dtypes: list[Literal["f32", "f16", "bf16"]] = ["f32"]
     """Float types of T that the entry's numbers were measured in."""
-    tiny: dict[str, int | str] = {}
+    tiny: dict[str, Fact] = {}
     """Generics of the small configuration that parity tests use."""

@@ -170,8 +170,10 @@ def _named(name: str) -> Place:
     folders = _folders()
     if name in folders:
         return _place(folders[name])
+    if len(alike := [folder for own, folder in folders.items() if own.lower() == name.lower()]) == 1:
+        return _place(alike[0])  # names are known by their letters, whatever their case
     known = cards()[0]
-    meant = [card for card in known if name in card.aliases]
+    meant = [card for card in known if name.lower() in (alias.lower() for alias in card.aliases)]
     meant = [card for card in meant if card.trusted] or meant
     if len(meant) > 1:
         owners = " and ".join(card.name for card in meant)

@@ -97,7 +97,7 @@ MANIFEST_FAULTS: dict[str, tuple[str, str, str]] = {
     "a tag twice": ('"audio"', '"multilingual"', "model.tags: one of them stands twice"),
     "another name": ('name = "my-whisper"', 'name = "whisper"', "model.name: expected the name of its folder, 'my-"),
     "a taken alias": ("\n[links]", 'aliases = ["tiny"]\n\n[links]', "model.aliases: 'tiny' means whisper-tiny already"),
-    "a generic in small letters": ("B = 1", "B = 1\nrows = 1", "'rows' is not spelled like a generic, in capitals"),
+    "a generic with a dash": ("B = 1", "B = 1\n'the-rows' = 1", "'the-rows' is spelled like no generic"),
     "equal tiny sizes": ("Inner = 40", "Inner = 24", "[tiny]: D and Inner are both 24, so that a swap of the two"),
     "a licence of a package": (
         "\n[generation]\n",

@@ -13,6 +13,7 @@ import pytest
 from nest.errors import InputError
 from nest.registry import find
 from nest.tasks import Segment, Transcript
+from nest.tasks._kinds import Kind
 
 from .conftest import ROOT, Command
 
@@ -57,6 +58,7 @@ def test_one_file_is_its_text(command: Command, scripted: Scripted) -> None:
     assert scripted.calls == [("a.wav", {"language": None, "task": "transcribe"})]
     assert scripted.options == {
         "name": "whisper-tiny.en",
+        "task": None,
         "backend": "the first for audio",
         "local_files_only": False,
         "trust_source": None,
@@ -94,6 +96,7 @@ def test_options_reach_the_pipeline(command: Command, scripted: Scripted) -> Non
     assert scripted.calls == [("a.wav", {"language": "de", "task": "translate"})]
     assert scripted.options == {
         "name": "whisper-tiny",
+        "task": None,
         "backend": "reference",
         "local_files_only": True,
         "trust_source": True,
@@ -209,3 +212,22 @@ def test_a_file_that_is_not_there_is_said_before_anything_is_fetched(
     assert outcome.err.startswith(
         ("nest: error: There is no file 'no/such.wav'.", "nest: error: The audio file 'aaa")
     )
+
+
+def test_options_of_another_kind_of_task_are_refused(
+    command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Kind("image-classification", "transcription", ())
+    monkeypatch.setattr("nest.cli._run.kind_of", lambda entry, wanted: other)
+    outcome = command("run", "whisper-tiny.en", "a.wav", "--language", "en")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == (
+        "nest: error: --language is for transcription, and 'whisper-tiny.en' does image-classification. "
+        "See: nest run --help\n"
+    )
+
+
+def test_a_kind_that_the_entry_has_not_is_refused(command: Command) -> None:
+    outcome = command("run", "whisper-tiny.en", "a.wav", "--kind", "fill-mask")
+    assert outcome.code == 2
+    assert "'whisper-tiny.en' has no task 'fill-mask'; it has transcription." in outcome.err

@@ -80,7 +80,7 @@ def test_help_names_every_command_and_option(command: Command, name: str) -> Non
 def test_options_may_stand_anywhere(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[list[str], bool, bool]] = []
     monkeypatch.setattr(
-        "nest.cli._run.main", lambda args: seen.append((args.files, args.json, args.debug)) or 0
+        "nest.cli._run.main", lambda args: seen.append((args.inputs, args.json, args.debug)) or 0
     )
     assert command("run", "a", "1.wav", "2.wav", "--json", "--debug").code == 0
     assert command("run", "--json", "a", "1.wav", "--debug", "2.wav").code == 0

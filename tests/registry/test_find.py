@@ -42,6 +42,18 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestNames:
+    def test_the_case_of_letters_does_not_matter(self, mine: Path) -> None:
+        add(mine, "Mixed-Case", more='\naliases = ["Short"]')
+        for name in ("Mixed-Case", "mixed-case", "MIXED-CASE", "short"):
+            assert find(name).name == "Mixed-Case"
+
+    def test_of_names_that_differ_in_case_the_exact_one(self, mine: Path) -> None:
+        add(mine, "twin")
+        add(mine, "Twin")
+        assert (find("twin").name, find("Twin").name) == ("twin", "Twin")
+        with pytest.raises(UnknownEntryError, match="No entry is named 'TWIN'"):
+            find("TWIN")
+
     @pytest.mark.parametrize("name", ["n" * 5000, "./" + "n" * 5000, "./a\0b", "~nosuchuser/entry"])
     def test_what_no_system_can_open(self, name: str) -> None:
         with pytest.raises(UnknownEntryError) as caught:
@@ -140,7 +152,16 @@ class TestHubIds:
         def card(name: str, *, trusted: bool = False) -> Card:
             texts = dict.fromkeys(("title", "summary", "license", "family"), "x")
             return Card(
-                name, Path(name), trusted, **texts, task=None, tags=(), aliases=(), repo="a/b", size=1
+                name,
+                Path(name),
+                trusted,
+                **texts,
+                task=None,
+                also=(),
+                tags=(),
+                aliases=(),
+                repo="a/b",
+                size=1,
             )
 
         assert pinned_by("a/b", [card("c"), card("b")]) == card("b")

@@ -36,7 +36,12 @@ def test_the_card_loads(make: Make) -> None:
         ('title = "', 'titel = "', 3, "'model.titel': unknown key. Did you mean 'title'?"),
         ("[links]", "[linkz]", 8, "'linkz': unknown key. Did you mean 'links'?"),
         ('family = "whisper"\n', "", 1, "'model.family': missing; it is required"),
-        ("D = 384", "D = 3.5", 15, "'generics.D': input should be a valid integer"),
+        (
+            "D = 384",
+            "D = 3.5",
+            15,
+            "'generics.D': expected an integer or an element type such as 'f32'; came 3.5",
+        ),
         ("B = 1", 'B = "one"', 18, "'check.B': input should be a valid integer; came 'one'"),
         (
             "169d4a4341b33bc18d8881c4b69c2e104e1cc0af",
@@ -52,7 +57,7 @@ def test_the_card_loads(make: Make) -> None:
         ('"model.py"', '"@whisper-tiny"', 11, "expected '@entry/path', a file of another entry"),
         ('"model.py"', '"@whisper-tiny/../x.py"', 11, "expected a path inside its folder"),
         ('"bindings.json"', '"..\\\\x.json"', 23, "'weights.bindings': expected a path inside its folder"),
-        ('name = "whisper-tiny"', 'name = "Whisper Tiny"', 2, "'model.name': expected lowercase letters"),
+        ('name = "whisper-tiny"', 'name = "Whisper Tiny"', 2, "'model.name': expected letters, digits"),
         (
             '["model.safetensors"]',
             '[{ name = "m", sha256 = "ABC" }]',
@@ -75,7 +80,10 @@ def test_one_fault(make: Make, old: str, new: str, line: int, words: str) -> Non
             '[tokenizer]\nfile = "t.json"\n',
             "'tokenizer.file': 't.json' is not one of weights.files (model.safet",
         ),
-        ('[chat]\nfile = "c.jinja"\n', "'chat.file': 'c.jinja' is not one of weights.files (model.safetensors)"),
+        (
+            '[chat]\nfile = "c.jinja"\n',
+            "'chat.file': 'c.jinja' is not one of weights.files (model.safetensors)",
+        ),
         ("[chat]\n", "'chat': expected either the 'file' that has the template, or the 'template' itself"),
         (
             '[chat]\nfile = "model.safetensors"\ntemplate = "{{ x }}"\n',
@@ -131,7 +139,7 @@ def test_a_fault_of_another_table(make: Make, more: str, words: str) -> None:
             'tags = ["aut',
             'aliases = ["Turbo!"]\ntags = ["aut',
             7,
-            "'model.aliases[0]': expected lowercase letters",
+            "'model.aliases[0]': expected letters, digits",
         ),
         (
             'D = 384\nT = "f32"\n',
@@ -249,7 +257,7 @@ def test_a_file_that_is_not_text(make: Make) -> None:
 
 def test_an_unknown_key_of_another_kind_lists_what_is_known(make: Make) -> None:
     text = _fault(make(more="[task]\nkind = 'x'\nzzz = 1\n"))
-    assert "'task.zzz': unknown key. Known here: kind." in text
+    assert "'task.zzz': unknown key. Known here: also, kind." in text
 
 
 @pytest.mark.parametrize("name", ["whisper-tiny", "whisper-tiny.en"])
@@ -307,3 +315,15 @@ def test_samples_with_a_number_of_too_many_digits(make: Make) -> None:
     (folder / "samples.json").write_text(f'{{"audio": {"9" * 5000}}}')
     with pytest.raises(ManifestError, match=r"samples\.json: not valid JSON: a number has too many digits"):
         find(folder).samples  # noqa: B018
+
+
+def test_generics_may_be_static_fields(make: Make) -> None:
+    given = "D = 384\nrope_theta = 1e4\nqkv_bias = true\nrope_scaling = [8.0, [1, 4]]"
+    generics = find(make(("D = 384", given))).generics
+    assert generics["rope_theta"] == 10000.0
+    assert generics["qkv_bias"] is True
+    assert generics["rope_scaling"] == (8.0, (1, 4))
+
+
+def test_a_static_field_is_finite(make: Make) -> None:
+    assert "generics.rope_theta" in _fault(make(("D = 384", "D = 384\nrope_theta = inf")))

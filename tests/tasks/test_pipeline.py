@@ -100,7 +100,8 @@ def test_an_unknown_name_is_refused(loads: list[tuple[str, dict[str, Any]]]) -> 
 
 
 @pytest.mark.parametrize(
-    ("task", "found"), [(None, r"it has no \[task\] table"), (SimpleNamespace(kind="x"), "task.kind is 'x'")]
+    ("task", "found"),
+    [(None, r"it has no \[task\] table"), (SimpleNamespace(kind="x", also=[]), "task.kind is 'x'")],
 )
 def test_a_task_without_a_pipeline_is_refused_before_loading(
     loads: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch, task: Any, found: str
