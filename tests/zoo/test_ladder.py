@@ -64,8 +64,10 @@ def test_tiny_configurations_have_pairwise_different_sizes(name: str) -> None:
     """A swap of two axes of one size goes unseen."""
     tiny, own = find(name).manifest.tiny, find(name).generics
     assert tiny.keys() <= own.keys()
-    sizes = [v for v in tiny.values() if isinstance(v, int)]
-    sizes.append(int(tiny["D"]) // int(tiny["Heads"]))
+    sizes = [v for n, v in tiny.items() if n[0].isupper() and isinstance(v, int)]
+    if "HeadDim" not in tiny:
+        towers = [n.removesuffix("Heads") for n in tiny if n.endswith("Heads") and n != "KvHeads"]
+        sizes += [int(tiny[f"{tower}D"]) // int(tiny[f"{tower}Heads"]) for tower in towers]
     assert len(sizes) == len(set(sizes))
     assert all(int(v) >= 2 for n, v in tiny.items() if n.endswith("Layers"))
 
