@@ -13,11 +13,14 @@ from nest.layers.standard import (
     Conv1d,
     Conv2d,
     Embedding,
+    GatedMlp,
+    GroupedAttention,
     GroupNorm,
     LayerNorm,
     Linear,
     RMSNorm,
     merge_heads,
+    rope_frequencies,
     split_heads,
 )
 from nest.layers.tensor import Tensor
@@ -37,7 +40,9 @@ __all__ = [
     "Fill",
     "Float",
     "Float32",
+    "GatedMlp",
     "GroupNorm",
+    "GroupedAttention",
     "Int32",
     "LayerNorm",
     "Linear",
@@ -51,6 +56,7 @@ __all__ = [
     "entry",
     "merge_heads",
     "ops",
+    "rope_frequencies",
     "split_heads",
     *ops.__all__,
 ]

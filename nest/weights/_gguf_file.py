@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,14 +60,18 @@ class GGUFTensor:
 
 @dataclass(frozen=True)
 class GGUFFile:
-    """The single settings of a file (arrays, such as vocabularies, are passed over) and its tensors."""
+    """The single settings of a file, those arrays that were asked for, and its tensors."""
 
     settings: dict[str, int | float | bool | str]
     tensors: dict[str, GGUFTensor]
+    arrays: dict[str, list[Any]]
 
 
-def read_gguf_file(path: Path) -> GGUFFile:
+def read_gguf_file(path: Path, arrays: Collection[str] = ()) -> GGUFFile:
     """Map the tensors of the file at `path`.
+
+    Args:
+        arrays: settings that are lists, such as vocabularies, which are passed over unless they are named here.
 
     Raises:
         WeightsError: the file cannot be read, is truncated, or is not of this form; names the byte offset.
@@ -80,14 +84,15 @@ def read_gguf_file(path: Path) -> GGUFFile:
         raise WeightsError(f"The weights {path} cannot be read: {error.strerror or error}.") from error
     if buffer is None:
         raise WeightsError(f"{path} is not a GGUF file: it is empty.")
-    return _Reader(path, buffer, size).read()
+    return _Reader(path, buffer, size, arrays).read()
 
 
 class _Reader:
-    def __init__(self, path: Path, buffer: mmap.mmap, size: int) -> None:
+    def __init__(self, path: Path, buffer: mmap.mmap, size: int, wanted: Collection[str]) -> None:
         self._path = path
         self._buffer = buffer
         self._size = size
+        self._wanted = wanted
         self._at = 0
 
     def read(self) -> GGUFFile:
@@ -105,7 +110,8 @@ class _Reader:
         start = -(-self._at // alignment) * alignment
         placed = self._placed(tensors, start)
         found = {name: value for name, value in settings.items() if value is not None}
-        return GGUFFile(found, self._unique(((tensor.name, tensor) for tensor in placed), "tensor"))
+        arrays = {name: found.pop(name) for name in self._wanted if isinstance(found.get(name), list)}
+        return GGUFFile(found, self._unique(((tensor.name, tensor) for tensor in placed), "tensor"), arrays)
 
     def _unique(self, pairs: Iterator[tuple[str, Any]], what: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -125,9 +131,20 @@ class _Reader:
         if kind == _TEXT:
             return self._text(f"'{key}'", _MAX_TEXT)
         if kind == _ARRAY:
-            self._pass_array(key)
-            return None
+            return self._array(key) if key in self._wanted else self._pass_array(key)
         raise self._error(f"'{key}' has the type {kind}, which is none of the format's")
+
+    def _array(self, key: str) -> list[Any]:
+        kind = self._number("<I", f"the type of '{key}'")
+        count = self._number("<Q", f"the length of '{key}'")
+        if kind not in _SCALARS and kind != _TEXT:
+            raise self._error(
+                f"'{key}' is an array of the type {kind}; nest reads arrays of numbers and texts"
+            )
+        # Each element takes bytes of the file, so that this ends with it.
+        if kind == _TEXT:
+            return [self._text(f"a text of '{key}'", _MAX_TEXT) for _ in range(count)]
+        return [self._number(_SCALARS[kind], f"a number of '{key}'") for _ in range(count)]
 
     def _pass_array(self, key: str) -> None:
         kind = self._number("<I", f"the type of '{key}'")

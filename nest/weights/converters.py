@@ -9,6 +9,7 @@ from nest._suggest import did_you_mean
 from nest.errors import ManifestError
 from nest.weights.ct2 import convert_whisper
 from nest.weights.gguf import convert_llama
+from nest.weights.gguf_tokenizer import convert_tokenizer, convert_tokenizer_config
 from nest.weights.whisper_tokenizer import complete_tokenizer
 
 __all__ = ["CONVERTERS", "Converter", "converter"]
@@ -19,6 +20,8 @@ Converter = Callable[[Path, Path], None]
 CONVERTERS: Mapping[str, Converter] = {
     "ctranslate2-whisper": convert_whisper,
     "gguf-llama": convert_llama,
+    "gguf-tokenizer": convert_tokenizer,
+    "gguf-tokenizer-config": convert_tokenizer_config,
     "whisper-tokenizer": complete_tokenizer,
 }
 

@@ -3,17 +3,23 @@
 from nest.layers.standard.attention import merge_heads, split_heads
 from nest.layers.standard.conv import Conv1d, Conv2d
 from nest.layers.standard.embedding import Embedding
+from nest.layers.standard.grouped_attention import GroupedAttention
 from nest.layers.standard.linear import Linear
+from nest.layers.standard.mlp import GatedMlp
 from nest.layers.standard.norm import GroupNorm, LayerNorm, RMSNorm
+from nest.layers.standard.rope import rope_frequencies
 
 __all__ = [
     "Conv1d",
     "Conv2d",
     "Embedding",
+    "GatedMlp",
     "GroupNorm",
+    "GroupedAttention",
     "LayerNorm",
     "Linear",
     "RMSNorm",
     "merge_heads",
+    "rope_frequencies",
     "split_heads",
 ]
