@@ -50,13 +50,13 @@ class GroupedAttention(Block):
         self.k_cache = State("Batch KvHeads Capacity HeadDim", self.T, write_axis=2)
         self.v_cache = State("Batch KvHeads Capacity HeadDim", self.T, write_axis=2)
 
-    def forward(self, x: Float[Tensor, "B S D"], inv_freq: Float32[Tensor, R]) -> Float[Tensor, "B S D"]:
+    def forward(self, x: Float[Tensor, "B S D"], inv_freq: Float32[Tensor, "R"]) -> Float[Tensor, "B S D"]:
         """Without caches: the whole of each row."""
         q, k, v = self.heads(x, ops.full((x.shape[0],), 0, "i32"), inv_freq)
         return self.merged(ops.attention(q, k, v, causal=True, window=self.window))
 
     def prefill(
-        self, x: Float[Tensor, "Batch S D"], inv_freq: Float32[Tensor, R]
+        self, x: Float[Tensor, "Batch S D"], inv_freq: Float32[Tensor, "R"]
     ) -> Float[Tensor, "Batch S D"]:
         """The prompt, from slot 0."""
         q, k, v = self.heads(x, ops.full((x.shape[0],), 0, "i32"), inv_freq)
@@ -66,7 +66,7 @@ class GroupedAttention(Block):
         return self.merged(ops.attention(q, k, v, causal=True, window=self.window))
 
     def step(
-        self, x: Float[Tensor, "Batch 1 D"], pos: Int32[Tensor, Batch], inv_freq: Float32[Tensor, R]
+        self, x: Float[Tensor, "Batch 1 D"], pos: Int32[Tensor, "Batch"], inv_freq: Float32[Tensor, "R"]
     ) -> Float[Tensor, "Batch 1 D"]:
         """One token of each row, at its own slot."""
         q, k, v = self.heads(x, pos, inv_freq)
@@ -75,7 +75,7 @@ class GroupedAttention(Block):
         return self.merged(ops.attention(q, keys, values, pos, causal=True, window=self.window))
 
     def heads(
-        self, x: Float[Tensor, "B S D"], pos: Int32[Tensor, B], inv_freq: Float32[Tensor, R]
+        self, x: Float[Tensor, "B S D"], pos: Int32[Tensor, "B"], inv_freq: Float32[Tensor, "R"]
     ) -> tuple[
         Float[Tensor, "B Heads S HeadDim"],
         Float[Tensor, "B KvHeads S HeadDim"],
