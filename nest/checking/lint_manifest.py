@@ -38,8 +38,10 @@ def manifest_faults(entry: Entry) -> Iterator[str]:
 def _weights(weights: Weights, link: str | None) -> Iterator[str]:
     for spec in weights.files:
         lacking = [name for name in ("sha256", "size") if getattr(spec, name) is None]
-        if lacking and spec.required:
+        if lacking and spec.required and spec.no_digest is None:
             yield f"weights.files: '{spec.name}' has no {' and no '.join(lacking)}: a load could not tell other bytes"
+        if spec.no_digest is not None and spec.sha256 is not None:
+            yield f"weights.files: '{spec.name}' has a sha256, and no_digest says why there is none"
     if link != (wanted := f"https://huggingface.co/{weights.repo}"):
         yield f"links.huggingface: expected {wanted}; came {link}"
     for mirror in weights.mirror:

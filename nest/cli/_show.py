@@ -77,7 +77,7 @@ def _files(entry: Entry) -> str:
 
 
 def _digest(spec: FileSpec) -> str:
-    digest = f"sha256 {spec.sha256}" if spec.sha256 else "no digest pinned"
+    digest = f"sha256 {spec.sha256}" if spec.sha256 else "pinned by the commit alone"
     return digest if spec.required else f"{digest} (optional)"
 
 

@@ -66,12 +66,16 @@ class Source(Table):
 
 
 class FileSpec(Table):
-    """One file of the pinned repository; one that is not `required` is fetched only if named."""
+    """One file of the pinned repository; one that is not `required` is fetched only if named.
+
+    `no_digest` says why there is no `sha256`: the commit alone pins such a file.
+    """
 
     name: RelativePath
     sha256: Sha256 | None = None
     size: Size | None = None
     required: bool = True
+    no_digest: Line | None = None
 
 
 class MirrorFile(Table):

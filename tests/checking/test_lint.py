@@ -74,6 +74,11 @@ MANIFEST_FAULTS: dict[str, tuple[str, str, str]] = {
         "",
         "'model.safetensors' has no sha256: a load could not tell other bytes",
     ),
+    "a digest and none": (
+        "ffdccec4f3211f4c63310f2b7098f309fe70f3952cedc5e4d11e43f5b2379b98",
+        'ffdccec4f3211f4c63310f2b7098f309fe70f3952cedc5e4d11e43f5b2379b98", no_digest = "unknown',
+        "'config.json' has a sha256, and no_digest says why there is none",
+    ),
     "no size": ("size = 2480466, ", "", "'tokenizer.json' has no size"),
     "a name alone": (
         '{ name = "tokenizer.json", size = 2480466, sha256 = "27fc476bfe7f17299480be2273fc0608e4d5a99aba2ab5dec53'

@@ -47,6 +47,7 @@ def small_entry(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     *,
+    facts: Json | None = None,
     seed: int = 3,
 ) -> Entry:
     """Put the small copy of an entry in the zoo's place, for the rest of a test, and return it.
@@ -55,10 +56,11 @@ def small_entry(
         name: of the entry.
         generics: those that are smaller in the copy.
         files: the pinned files beside the weights, by name; a mapping is written as JSON.
+        facts: other keys of the manifest that the smaller size needs otherwise, of any table.
         folder: an empty place. seed: of the weights.
     """
     copied, hub = folder / "zoo", folder / "hub"
-    _copy(name, generics, copied)
+    _copy(name, {**generics, **(facts or {})}, copied)
     monkeypatch.setattr(zoo, "zoo_directory", lambda: copied)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(hub))
     monkeypatch.setenv("NEST_CACHE", str(folder / "nest-cache"))
@@ -78,7 +80,7 @@ def small_entry(
     return find(name)
 
 
-def _copy(name: str, generics: Json, folder: Path) -> None:
+def _copy(name: str, changed: Json, folder: Path) -> None:
     """The entry and those whose files it shares; the committed list of tensors is of the full size."""
     manifest = find(name).manifest
     shared = [manifest.source.path, manifest.weights.bindings if manifest.weights else ""]
@@ -87,11 +89,13 @@ def _copy(name: str, generics: Json, folder: Path) -> None:
         ignored = shutil.ignore_patterns("__pycache__", "tensors.json")
         shutil.copytree(zoo_directory() / owner, folder / owner, ignore=ignored)
     file = folder / name / "nest.toml"
-    head, table, rest = file.read_text("utf-8").partition("[generics]")
-    for generic, value in generics.items():
-        line = f"{generic} = {json.dumps(value)}"
-        rest, found = re.subn(rf"^{generic} = .*$", lambda _, line=line: line, rest, count=1, flags=re.M)
-        assert found, f"'{generic}' is no generic of {name}"
+    head, table, rest = file.read_text("utf-8").partition("[generics]\n")
+    for key, value in changed.items():
+        line = f"{key} = {json.dumps(value)}"
+        rest, found = re.subn(
+            rf"^{key} = (?:\[$.*?^\]$|.*?$)", lambda _, line=line: line, rest, count=1, flags=re.M | re.S
+        )
+        assert found, f"'{key}' is no key of {name}"
     file.write_text(head + table + rest, "utf-8")
 
 
