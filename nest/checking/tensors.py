@@ -13,7 +13,7 @@ from nest.registry.tensors import TENSORS_FILE, TensorList, read_tensors
 from nest.weights import cache_root, fetch, open_checkpoint
 from nest.weights.hub import hub_offline
 from nest.weights.site import policy
-from nest.weights.source import Source
+from nest.weights.source import FOREIGN, Source
 from nest.weights.sources import Sources
 
 __all__ = ["Checkpoints", "Tensors", "checkpoint_files"]
@@ -75,6 +75,8 @@ class Checkpoints:
         except DigestError:
             raise
         except FetchError:
+            return None
+        if any(FOREIGN in note for note in fetched.notes):  # its element types need not be the publisher's
             return None
         return open_checkpoint([fetched.files[spec.name] for spec in files]).specs
 

@@ -14,7 +14,8 @@ class Sample(BaseModel):
     """One input, and what came out.
 
     `text` is this project's measured output and `reference_text` the reference library's, on the entry's
-    weights; where nobody could measure one, it is absent. `audio` and `image` name a file that ships with
+    weights; where nobody could measure one, it is absent. With `chat` the prompt is a user's message, else a text to go
+    on with. `audio` and `image` name a file that ships with
     nest (`jfk.wav`) or in the entry's folder, or describe a public one.
     """
 
@@ -24,6 +25,7 @@ class Sample(BaseModel):
     audio: str | None = None
     image: str | None = None
     prompt: str | None = None
+    chat: bool = False
     text: str | None = None
     reference_text: str | None = None
     note: str | None = None

@@ -140,7 +140,9 @@ def setting_of(
         )
     program = program_of(entry, trust_source=trust_source, **changed)
     params = lively_parameters(program, seed) if weights == "random" else _pinned(entry, program, fetching)
-    symbols = session_symbols(program, {}) if program.root.has_state else {}
+    asked = {**entry.generics, **changed}.get("Capacity")
+    sizes = {} if asked is None else {"Capacity": int(asked)}
+    symbols = session_symbols(program, sizes) if program.root.has_state else {}
     heard = recordings_of(entry, _TOKENS) if weights == "real" else None
     rows = len(heard.names) if heard else max(batches)
     feed = Feed(program, symbols.get("Capacity"), seed=seed, floats={"mel": heard.mel} if heard else None)

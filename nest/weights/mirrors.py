@@ -10,7 +10,7 @@ from nest.registry import FileSpec, Weights
 from nest.weights.digests import Verifier
 from nest.weights.hub_cache import RepoCache
 from nest.weights.published import PublishedFiles
-from nest.weights.source import Kind, Report, SourceError, without_password
+from nest.weights.source import FOREIGN, Kind, Report, SourceError, without_password
 
 __all__ = ["DirectoryMirror", "UrlMirror"]
 
@@ -104,7 +104,7 @@ class DirectoryMirror:
         licence = self._stand_in(path, spec) if path is not None else None
         if licence is None:
             return None
-        return f"{spec.name}: not the publisher's own bytes; from {self} (licence: {licence})"
+        return f"{spec.name}: {FOREIGN}; from {self} (licence: {licence})"
 
     def _stand_in(self, path: Path, spec: FileSpec) -> str | None:
         """The licence of the bytes, where they are not the publisher's but those that the entry declares."""

@@ -8,12 +8,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 from nest.registry import FileSpec
 
-__all__ = ["KINDS", "Kind", "Report", "Source", "SourceError", "without_password"]
+__all__ = ["FOREIGN", "KINDS", "Kind", "Report", "Source", "SourceError", "without_password"]
 
 Kind = Literal["directory", "url", "hub", "package-index"]
 KINDS: tuple[Kind, ...] = ("directory", "url", "hub", "package-index")
 """In the order that they are asked, unless the site's configuration gives another: a site that has a mirror means it
 to be asked before the Hub."""
+FOREIGN = "not the publisher's own bytes"
+"""What `Source.note` says of a file that has not the published digest."""
 
 
 class Report(Protocol):
