@@ -421,7 +421,10 @@ def _linear_layer(use: BlockUse, spell: DimSpeller) -> Expr:
 
 
 def _layer_norm_layer(use: BlockUse, spell: DimSpeller) -> Expr:
-    return torch_function("nn.LayerNorm", Raw(spell(_dim(use, "D"))), eps=literal(use.block.statics["eps"]))
+    kwargs: dict[str, Expr] = {"eps": literal(use.block.statics["eps"])}
+    if "bias" not in use.block.params:
+        kwargs["bias"] = literal(False)
+    return torch_function("nn.LayerNorm", Raw(spell(_dim(use, "D"))), **kwargs)
 
 
 def _embedding_layer(use: BlockUse, spell: DimSpeller) -> Expr:

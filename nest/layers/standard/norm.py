@@ -19,14 +19,16 @@ class LayerNorm(Block):
     D: Dim
     T: DType
     eps: Static[float] = 1e-5
+    bias: Static[bool | Tensor | None] = True
 
     def build(self) -> None:
         self.weight = Param("D", self.T, init="ones")
-        self.bias = Param("D", self.T, init="zeros")
+        self.bias = Param("D", self.T, init="zeros") if self.bias else None
 
     def forward(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S D"]:
         """[*S, D] -> [*S, D]."""
-        return ops.layer_norm(x, self.weight, self.bias, eps=self.eps)
+        bias = self.bias if isinstance(self.bias, Tensor) else None
+        return ops.layer_norm(x, self.weight, bias, eps=self.eps)
 
 
 class RMSNorm(Block):

@@ -98,7 +98,7 @@ def _region(writer: MethodWriter, function: Function, stateful: bool) -> Expr:
     return Raw(f"lambda *given: {own.flat()}(*given[:-1])")
 
 
-_BIASED = frozenset({"Linear", "Conv1d", "Conv2d"})
+_BIASED = frozenset({"Linear", "LayerNorm", "Conv1d", "Conv2d"})
 # What a layer's constructor takes beside its generics, with its defaults.
 _STATICS = {"eps": None, "kernel": None, "groups": 1, "stride": 1, "padding": 0}
 

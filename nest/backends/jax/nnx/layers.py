@@ -45,13 +45,14 @@ class Embedding(nnx.Module):
 class LayerNorm(nnx.Module):
     """Mean and variance normalization over the last axis, in f32."""
 
-    def __init__(self, D: int, T: Any, *, eps: float, rngs: nnx.Rngs) -> None:
+    def __init__(self, D: int, T: Any, *, eps: float, bias: bool = True, rngs: nnx.Rngs) -> None:
         self.eps = eps
         self.weight = nnx.Param(jnp.ones((D,), T))
-        self.bias = nnx.Param(jnp.zeros((D,), T))
+        self.bias = nnx.Param(jnp.zeros((D,), T)) if bias else None
 
     def __call__(self, x: Array) -> Array:
-        return layer_norm(x, self.weight[...], self.bias[...], eps=self.eps)
+        bias = None if self.bias is None else self.bias[...]
+        return layer_norm(x, self.weight[...], bias, eps=self.eps)
 
 
 class RMSNorm(nnx.Module):
