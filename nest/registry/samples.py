@@ -14,7 +14,8 @@ class Sample(BaseModel):
     """One input, and what came out.
 
     `text` is this project's measured output and `reference_text` the reference library's, on the entry's
-    weights; where nobody could measure one, it is absent. With `chat` the prompt is a user's message, else a text to go
+    weights; where nobody could measure one, it is absent. `matrix` and `reference_matrix` are likewise what came of
+    `texts`: the cosine of each text to each. With `chat` the prompt is a user's message, else a text to go
     on with. `audio` and `image` name a file that ships with
     nest (`jfk.wav`) or in the entry's folder, or describe a public one.
     """
@@ -26,6 +27,9 @@ class Sample(BaseModel):
     image: str | None = None
     prompt: str | None = None
     chat: bool = False
+    texts: list[str] | None = None
+    matrix: list[list[float]] | None = None
+    reference_matrix: list[list[float]] | None = None
     text: str | None = None
     reference_text: str | None = None
     note: str | None = None

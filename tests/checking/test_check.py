@@ -234,7 +234,7 @@ SAMPLE_FAULTS: dict[str, tuple[Any, str]] = {
     ),
     "nothing to compare with": (
         {"kind": "transcription", "audio": "jfk.wav"},
-        "a sample has neither a text nor a note that says why not",
+        "a sample has neither an output nor a note that says why not",
     ),
 }
 

@@ -17,7 +17,10 @@ from nest.registry import Entry
 
 __all__ = ["library_of"]
 
-_FAMILIES = {"whisper": "nest.verify.library.whisper"}
+_FAMILIES = {
+    "whisper": "nest.verify.library.whisper",
+    "bert": "nest.verify.library.bert",
+}
 
 
 def library_of(entry: Entry, program: Program, params: Mapping[str, Any]) -> Any:
