@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from nest._suggest import did_you_mean
 from nest.errors import CallError, MissingDependencyError
 
-__all__ = ["BACKENDS", "ORDER", "Backend", "backend", "first_installed"]
+__all__ = ["BACKENDS", "ORDER", "Backend", "backend", "compiles_shapes", "first_installed"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ BACKENDS: Mapping[str, Backend] = {
     "reference": Backend(("numpy",), None, "numpy, slow and plain"),
 }
 
+_COMPILED = ("jax", "nnx")
+
 ORDER = ("onnx", "torch", "jax")
 """What a call that names no backend takes the first installed of: the lightest to install comes first."""
 
@@ -53,6 +55,11 @@ def backend(name: str) -> Backend:
         known = ", ".join(BACKENDS)
         raise CallError(f"There is no backend '{name}'; nest has {known}.{did_you_mean(name, BACKENDS)}")
     return BACKENDS[name]
+
+
+def compiles_shapes(name: str | None) -> bool:
+    """Whether a backend compiles each shape of a call anew, so that few different ones are worth some padding."""
+    return name in _COMPILED
 
 
 def first_installed(among: Iterable[str] = ORDER, *, extras: Iterable[str] = ()) -> str:

@@ -80,7 +80,12 @@ def _write(
         _print(json_text(_facts(entry, item, answer), indent=None))
     elif item.sample is not None:
         told = "".join(pieces) or answer.text
-        _print(columns([(item.label, told), ("expected", answer.expected or answer.note or "not known")]))
+        expected = answer.expected or answer.note or "not known"
+        _print(
+            f"{told}\n\nexpected\n{expected}"
+            if "\n" in told
+            else columns([(item.label, told), ("expected", expected)])
+        )
     else:
         if count > 1:
             _print(("\n" if position else "") + item.label)

@@ -68,4 +68,18 @@ def _speech(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--task", choices=("transcribe", "translate"), help="what to write")
 
 
-_GROUPS = (_Group("speech to text", ("transcription",), _speech),)
+def _embedding(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--prompt", metavar="NAME", help="which of the model's prompts goes in front, such as 'query'"
+    )
+
+
+def _filling(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--top", metavar="N", type=int, help="how many tokens for each mask; 5 if left out")
+
+
+_GROUPS = (
+    _Group("speech to text", ("transcription",), _speech),
+    _Group("sentence embedding", ("sentence-embedding",), _embedding),
+    _Group("fill-mask", ("fill-mask",), _filling),
+)

@@ -24,6 +24,7 @@ from nest.registry._fields import (
 
 __all__ = [
     "Chat",
+    "Embedding",
     "FileSpec",
     "Generation",
     "Manifest",
@@ -125,9 +126,21 @@ class Task(Table):
 
 
 class Tokenizer(Table):
-    """The file that holds the vocabulary, one of `weights.files`."""
+    """The file that holds the vocabulary, one of `weights.files`.
+
+    Of text encoders, `max_tokens` is the most tokens of a text, special ones counted; `mask` is how the vocabulary
+    spells the token that stands for a missing one.
+    """
 
     file: RelativePath
+    max_tokens: int | None = Field(None, ge=1)
+    mask: Line | None = None
+
+
+class Embedding(Table):
+    """What a sentence encoder wants beside its text: `prompts` are put in front of some inputs, such as a query."""
+
+    prompts: dict[str, str] = {}
 
 
 class Preprocess(Table):
@@ -214,6 +227,7 @@ class Manifest(Table):
     weights: Weights | None = None
     task: Task | None = None
     tokenizer: Tokenizer | None = None
+    embedding: Embedding | None = None
     preprocess: Preprocess | None = None
     generation: Generation | None = None
     chat: Chat | None = None

@@ -40,6 +40,8 @@ def _table(*kinds: Kind) -> Mapping[str, Kind]:
 
 KINDS = _table(
     Kind("transcription", "transcription", ("audio",)),
+    Kind("sentence-embedding", "sentence_embedding", ("text",)),
+    Kind("fill-mask", "fill_mask", ("text",)),
 )
 
 

@@ -8,6 +8,7 @@ from nest.errors import ManifestError
 from nest.registry import Entry
 from nest.tasks.mel import MelSettings
 from nest.tasks.rules import GenerationRules
+from nest.tasks.text import TextTokenizer
 from nest.tasks.tokens import Tokenizer
 
 _Value = TypeVar("_Value")
@@ -68,10 +69,26 @@ def tokenizer(entry: Entry, rules: GenerationRules, **fetch_options: Any) -> Tok
     return Tokenizer(path, end=rules.end, first_timestamp=rules.first_timestamp)
 
 
-def _present(entry: Entry, value: _Value | None, key: str) -> _Value:
+def text_tokenizer(entry: Entry, task: str, *, mask: bool = False, **fetch_options: Any) -> TextTokenizer:
+    """Fetch and read the file of [tokenizer] of a text encoder; with `mask`, one that has a mask token.
+
+    Raises:
+        ManifestError: a value is missing, or the vocabulary has no such mask token.
+        FetchError, DigestError, WeightsError: it cannot be had, or is not what it should be.
+    """
+    from nest.weights import fetch
+
+    table = _present(entry, entry.manifest.tokenizer, "tokenizer", task)
+    most = _present(entry, table.max_tokens, "tokenizer.max_tokens", task)
+    spelled = _present(entry, table.mask, "tokenizer.mask", task) if mask else None
+    path = fetch(entry, [table.file], **fetch_options).files[table.file]
+    return TextTokenizer(path, max_tokens=most, mask=spelled)
+
+
+def _present(entry: Entry, value: _Value | None, key: str, task: str = "transcription") -> _Value:
     if value is None:
         raise ManifestError(
-            f"{entry.directory / 'nest.toml'}: the task 'transcription' needs '{key}', and it is not there. "
+            f"{entry.directory / 'nest.toml'}: the task '{task}' needs '{key}', and it is not there. "
             "Add it as the checkpoint's own configuration has it."
         )
     return value

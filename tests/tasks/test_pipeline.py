@@ -109,6 +109,6 @@ def test_a_task_without_a_pipeline_is_refused_before_loading(
     entry = find("whisper-tiny.en")
     monkeypatch.setattr(entry, "manifest", entry.manifest.model_copy(update={"task": task}))
     monkeypatch.setattr("nest.tasks._pipeline.find", lambda name: entry)
-    with pytest.raises(ManifestError, match=rf"nest\.toml: {found}, so .* expected one of: transcription\."):
+    with pytest.raises(ManifestError, match=rf"nest\.toml: {found}, so .* expected one of: transcription, "):
         pipeline("whisper-tiny.en")
     assert loads == []

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from nest.errors import InputError
 from nest.registry import Entry, Sample
 
-__all__ = ["Answer", "Item", "lines_of_standard_input", "sample_items", "standard_input"]
+__all__ = ["Answer", "Item", "lines_of_standard_input", "sample_items", "standard_input", "texts_of"]
 
 
 @dataclass(frozen=True)
@@ -78,3 +78,8 @@ def lines_of_standard_input() -> list[str]:
     if not lines:
         raise InputError("Standard input is empty: give a line of text for each input.")
     return lines
+
+
+def texts_of(inputs: Iterable[str]) -> list[str]:
+    """The texts that were given, `-` standing for the lines of standard input."""
+    return [text for given in inputs for text in (lines_of_standard_input() if given == "-" else [given])]
