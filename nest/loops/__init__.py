@@ -12,19 +12,35 @@ from typing import Any
 from nest.layers.block import Block
 from nest.loops.greedy import greedy
 from nest.loops.hear import hear
+from nest.loops.proceed import proceed, proceed_drawn, proceed_of_top
 from nest.loops.sample import sample, sample_top
 
-__all__ = ["greedy", "hear", "loops_for", "sample", "sample_top"]
+__all__ = [
+    "greedy",
+    "hear",
+    "loops_for",
+    "proceed",
+    "proceed_drawn",
+    "proceed_of_top",
+    "sample",
+    "sample_top",
+]
 
-_LOOPS: dict[str, Callable[..., Any]] = {"greedy": greedy, "sample": sample, "sample_top": sample_top}
+_LOOPS: dict[str, Callable[..., Any]] = {
+    "greedy": greedy,
+    "sample": sample,
+    "sample_top": sample_top,
+    "proceed": proceed,
+    "proceed_drawn": proceed_drawn,
+    "proceed_of_top": proceed_of_top,
+}
 _SPEECH_LOOPS: dict[str, Callable[..., Any]] = {"hear": hear}
 
 
 def loops_for(root: type[Block]) -> dict[str, Callable[..., Any]]:
     """The loops that a definition's entries admit.
 
-    `greedy`, `sample` and `sample_top` go over `prefill` and `step` with a `Vocab`; `hear` listens before, where there
-    is `listen`.
+    All go over `prefill` and `step` with a `Vocab`; `hear` is for those that have `listen` too.
     """
     entries = {n for n in dir(root) if getattr(getattr(root, n), "_nest_entry", False)}
     generics = root._fields().kinds.keys()

@@ -16,27 +16,19 @@ from nest.layers.annotations import Fill, Float32, Int32
 from nest.layers.block import Capacity
 from nest.layers.ops import any as any_
 from nest.layers.ops import (
-    argmax,
     cast,
-    cumsum,
-    exp,
     full,
-    iota,
-    log,
     maximum,
     minimum,
     scatter_set,
-    slice,
     stack,
     take,
     take_along,
-    top_k,
     where,
     while_loop,
 )
-from nest.layers.ops import max as max_
-from nest.layers.ops import sum as sum_
 from nest.layers.tensor import Tensor
+from nest.loops.choice import drawn, drawn_of_top, log_probability
 from nest.loops.greedy import MOST
 
 __all__ = ["sample", "sample_top"]
@@ -129,7 +121,7 @@ def _begun(
     first = choice(scores, take(uniforms, start), settings)
     done = first == end
     out = scatter_set(full((B, N), 0, "i32") + end, full((B, 1), 0, "i32"), first.reshape(B, 1), axis=1)
-    return [start + 1, first, lengths, done, cast(~done, "i32"), _log_probability(scores, first), out]
+    return [start + 1, first, lengths, done, cast(~done, "i32"), log_probability(scores, first), out]
 
 
 def _undecided(
@@ -217,7 +209,7 @@ def _continued(
     done = done | (n >= N)
     place = minimum(n, N - 1)
     chosen = where(done, end, choice(scores, take(uniforms, place), settings))
-    total = total + where(done, 0.0, _log_probability(scores, chosen))
+    total = total + where(done, 0.0, log_probability(scores, chosen))
     done = done | (chosen == end)
     column = full((B, 1), 0, "i32") + place
     kept = where(n < N, chosen.reshape(B, 1), take_along(out, column, axis=1))
@@ -227,50 +219,9 @@ def _continued(
 
 def _drawn(scores: Tensor, uniform: Tensor, settings: Tensor) -> Tensor:
     """One id of each row: scores [Batch, Vocab], uniform [Batch], settings [1, Batch]: the temperature."""
-    temperature = take(settings, full((), 0, "i32"))
-    likely = argmax(scores)
-    return where(temperature > 0.0, _place(_heated(scores, temperature), uniform, likely), likely)
+    return drawn(scores, uniform, take(settings, full((), 0, "i32")))
 
 
 def _drawn_of_top(scores: Tensor, uniform: Tensor, settings: Tensor) -> Tensor:
     """One id of each row; settings [3, Batch]: temperature, how many ids, of which mass."""
-    temperature, most, mass = (take(settings, full((), i, "i32")) for i in range(3))
-    values, ids = top_k(scores, int(scores.shape[1]))
-    B, V = values.shape
-    rest = where(most > 0.0, most, float(int(V))).reshape(B, 1)
-    weights = where(cast(iota(V), "f32") < rest, _heated(values, temperature), 0.0)
-    upto = cumsum(weights, axis=1)
-    limit = mass.reshape(B, 1) * slice(upto, 1, int(V) - 1, int(V))
-    # The first is always within its mass, if only by not having begun.
-    weights = where((upto - weights < limit) | (iota(V) < 1), weights, 0.0)
-    likely = full((B,), 0, "i32")
-    place = where(temperature > 0.0, _place(weights, uniform, likely), likely)
-    return take_along(ids, place.reshape(B, 1), axis=1).reshape(B)
-
-
-def _log_probability(scores: Tensor, chosen: Tensor) -> Tensor:
-    """log softmax(scores)[chosen] of each row: scores [Batch, Vocab], chosen [Batch]; -1 stands for no id."""
-    B = scores.shape[0]
-    below = scores - max_(scores, 1, keepdims=True)
-    taken = take_along(below, maximum(chosen, 0).reshape(B, 1), axis=1).reshape(B)
-    # As `greedy` sums: ONNX Runtime's logsumexp is ten times less exact over a vocabulary.
-    return taken - log(sum_(exp(below), 1))
-
-
-def _heated(scores: Tensor, temperature: Tensor) -> Tensor:
-    """exp(scores / temperature) of each row, the largest 1."""
-    B = scores.shape[0]
-    heat = maximum(temperature, 1e-6).reshape(B, 1)
-    return exp((scores - max_(scores, 1, keepdims=True)) / heat)
-
-
-def _place(weights: Tensor, uniform: Tensor, otherwise: Tensor) -> Tensor:
-    """The first place of a weight whose running sum passes uniform * (sum of weights); weights [Batch, V].
-
-    Rounding may leave none, and may let a running sum grow where the weight is zero: that place is never taken.
-    """
-    B, V = weights.shape
-    upto = cumsum(weights, axis=1)
-    sought = uniform.reshape(B, 1) * slice(upto, 1, int(V) - 1, int(V))
-    passing = (weights > 0.0) & (upto > sought)
-    return where(any_(passing, 1), argmax(cast(passing, "i32")), otherwise)
+    return drawn_of_top(scores, uniform, *(take(settings, full((), i, "i32")) for i in range(3)))

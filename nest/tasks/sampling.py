@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nest.errors import InputError
 
-__all__ = ["draw", "uniforms"]
+__all__ = ["draw", "penalised", "ranked_weights", "uniforms"]
 
 
 def uniforms(seed: int | Sequence[int], steps: int, rows: int) -> NDArray[np.float32]:
@@ -36,11 +36,35 @@ def uniforms(seed: int | Sequence[int], steps: int, rows: int) -> NDArray[np.flo
 
 
 def draw(
-    scores: NDArray[np.float32], uniform: float, temperature: float, most: int = 0, mass: float = 1.0
+    scores: NDArray[np.float32],
+    uniform: float,
+    temperature: float,
+    most: int = 0,
+    mass: float = 1.0,
+    floor: float = 0.0,
 ) -> int:
-    """Return the id that `nest.loops.sample` or `sample_top` draws: scores [Vocab] of one row."""
+    """Return the id that `nest.loops` draws: scores [Vocab] of one row; see `ranked_weights`."""
     if temperature <= 0:
         return int(scores.argmax())
+    order, weights = ranked_weights(scores, temperature, most, mass, floor)
+    passing = (weights > 0) & (np.cumsum(weights) > uniform * weights.sum())
+    return int(order[passing.argmax()] if passing.any() else scores.argmax())
+
+
+def ranked_weights(
+    scores: NDArray[np.float32], temperature: float, most: int = 0, mass: float = 1.0, floor: float = 0.0
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return ids and how they are weighted against each other, the largest 1 and 0 for those that are filtered out.
+
+    Args:
+        scores: float32 [Vocab].
+        temperature: over 0.
+        most: top-k; 0 for all. mass: top-p, of those that are left; 1 for all. floor: min-p, of those that are left; 0
+            for all.
+
+    Returns:
+        Ids int64 [Vocab], the most likely first where they had to be ranked, else in order; weights float64 [Vocab].
+    """
     ranked = most > 0 or mass < 1
     order = np.argsort(-scores, kind="stable") if ranked else np.arange(len(scores))
     weights = np.exp((scores[order].astype(np.float64) - scores.max()) / max(temperature, 1e-6))
@@ -48,5 +72,11 @@ def draw(
         weights[most or len(weights) :] = 0
         begun = np.cumsum(weights) - weights
         weights[1:][begun[1:] >= mass * weights.sum()] = 0
-    passing = (weights > 0) & (np.cumsum(weights) > uniform * weights.sum())
-    return int(order[passing.argmax()] if passing.any() else scores.argmax())
+    weights[weights < floor] = 0
+    return order, weights
+
+
+def penalised(scores: NDArray[np.float32], seen: NDArray[np.float32], penalty: float) -> NDArray[np.float32]:
+    """Return scores [..., Vocab] less `penalty` where `seen` is not 0, as `nest.loops.choice` does."""
+    by = np.float32(penalty)
+    return np.where(seen > 0, np.where(scores < 0, scores * by, scores / by), scores)
