@@ -12,7 +12,7 @@ from typing import Any
 from nest._optional import need
 from nest.errors import WeightsError
 
-__all__ = ["TIMESTAMP_SECONDS", "Tokenizer"]
+__all__ = ["TIMESTAMP_SECONDS", "Tokenizer", "byte_of_letter"]
 
 TIMESTAMP_SECONDS = 0.02
 
@@ -101,7 +101,7 @@ class Tokenizer:
         name = self._names.get(token) if token < self.end else None
         if name is None:
             raise ValueError(f"{token} is not a text token: those are 0 to {self.end - 1}.")
-        table = _byte_of_letter()
+        table = byte_of_letter()
         return bytes(table[letter] for letter in name)
 
     def name(self, token: int) -> str:
@@ -134,7 +134,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 @cache
-def _byte_of_letter() -> dict[str, int]:
+def byte_of_letter() -> dict[str, int]:
     """Return the byte that each letter of a byte-level vocabulary stands for.
 
     Bytes that print in Latin-1 stand for themselves; the others, in order, are the letters from U+0100 on.
