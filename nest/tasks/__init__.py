@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from nest.tasks._pipeline import pipeline
+from nest.tasks._streaming import Stream
+from nest.tasks._text_rows import Generation
 from nest.tasks.embed import Embedder
 from nest.tasks.fill import Choice, Filled, MaskFiller
+from nest.tasks.generate import Generator
 from nest.tasks.text import TruncatedTextWarning
 from nest.tasks.transcribe import Segment, Transcriber, Transcript
 
@@ -12,8 +15,11 @@ __all__ = [
     "Choice",
     "Embedder",
     "Filled",
+    "Generation",
+    "Generator",
     "MaskFiller",
     "Segment",
+    "Stream",
     "Transcriber",
     "Transcript",
     "TruncatedTextWarning",

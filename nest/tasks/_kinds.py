@@ -42,6 +42,7 @@ KINDS = _table(
     Kind("transcription", "transcription", ("audio",)),
     Kind("sentence-embedding", "sentence_embedding", ("text",)),
     Kind("fill-mask", "fill_mask", ("text",)),
+    Kind("text-generation", "text_generation", ("text",)),
 )
 
 

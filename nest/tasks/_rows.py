@@ -15,7 +15,7 @@ from nest.errors import NestError
 from nest.tasks.rules import GenerationRules, bias, first_bias
 from nest.tasks.sampling import draw
 
-__all__ = ["Settings", "choose", "stepwise", "whole"]
+__all__ = ["NO_TOKEN", "Settings", "choose", "log_probabilities", "stepwise", "whole"]
 
 Rows = list[tuple[tuple[int, ...], float]]
 
@@ -64,7 +64,7 @@ def whole(session: Any, call: Settings, rules: GenerationRules) -> Rows:
     if not np.isfinite(totals).all():
         raise NestError(
             f"The model's logits are NaN or infinite in row {int((~np.isfinite(totals)).argmax())}, so no token can be "
-            f"chosen. {_REASON}"
+            f"chosen. {NO_TOKEN}"
         )
     return [
         (tuple(row[:count].tolist()), float(total))
@@ -83,7 +83,7 @@ def stepwise(session: Any, call: Settings, rules: GenerationRules) -> Rows:
     columns: list[NDArray[np.int32]] = []
     while True:
         chosen = _chosen(logits + excluded, call, len(columns))
-        totals += np.where(running, _log_probabilities(logits + excluded, chosen), 0)
+        totals += np.where(running, log_probabilities(logits + excluded, chosen), 0)
         # Rows that have ended go on with the end token, and are cut below.
         chosen = np.where(running, chosen, np.int32(rules.end)).astype(np.int32)
         running &= chosen != rules.end
@@ -107,12 +107,12 @@ def choose(logits: NDArray[np.float32], exclusion: NDArray[np.float32]) -> NDArr
     best = np.take_along_axis(scores, chosen[:, None], axis=-1)
     if not np.isfinite(best).all():
         raise NestError(
-            f"The model's best logit is {float(best[~np.isfinite(best)][0])}, so no token can be chosen. {_REASON}"
+            f"The model's best logit is {float(best[~np.isfinite(best)][0])}, so no token can be chosen. {NO_TOKEN}"
         )
     return chosen
 
 
-_REASON = "Its weights are damaged, or the number type overflows: try dtype='f32'."
+NO_TOKEN = "Its weights are damaged, or the number type overflows: try dtype='f32'."
 
 
 def _chosen(scores: NDArray[np.float32], call: Settings, step: int) -> NDArray[np.int32]:
@@ -124,7 +124,7 @@ def _chosen(scores: NDArray[np.float32], call: Settings, step: int) -> NDArray[n
     return np.array(drawn, np.int32)
 
 
-def _log_probabilities(scores: NDArray[np.float32], chosen: NDArray[np.int32]) -> NDArray[np.float64]:
+def log_probabilities(scores: NDArray[np.float32], chosen: NDArray[np.int32]) -> NDArray[np.float64]:
     peak = scores.max(axis=-1, keepdims=True)
     spread = np.log(np.exp(scores - peak).sum(axis=-1, dtype=np.float64)) + peak[:, 0]
     taken: NDArray[np.float64] = np.take_along_axis(scores, chosen[:, None], axis=-1)[:, 0] - spread

@@ -20,16 +20,16 @@ def generation_rules(entry: Entry) -> GenerationRules:
     Raises:
         ManifestError: a value is missing.
     """
-    table = _present(entry, entry.manifest.generation, "generation")
+    table = present(entry, entry.manifest.generation, "generation")
     generic = entry.generics.get("MaxTokens")
-    positions = _present(entry, generic if isinstance(generic, int) else None, "generics.MaxTokens")
+    positions = present(entry, generic if isinstance(generic, int) else None, "generics.MaxTokens")
     tasks = {"transcribe": table.transcribe, "translate": table.translate}
     return GenerationRules(
-        start=_present(entry, table.start_of_transcript, "generation.start_of_transcript"),
+        start=present(entry, table.start_of_transcript, "generation.start_of_transcript"),
         end=table.end_of_text,
         prompt=tuple(table.prompt),
-        no_timestamps=_present(entry, table.no_timestamps, "generation.no_timestamps"),
-        first_timestamp=_present(entry, table.first_timestamp, "generation.first_timestamp"),
+        no_timestamps=present(entry, table.no_timestamps, "generation.no_timestamps"),
+        first_timestamp=present(entry, table.first_timestamp, "generation.first_timestamp"),
         positions=positions,
         max_tokens=table.max_tokens or positions // 2,
         suppress=tuple(table.suppress),
@@ -45,13 +45,13 @@ def mel_settings(entry: Entry) -> MelSettings:
     Raises:
         ManifestError: a value is missing.
     """
-    table = _present(entry, entry.manifest.preprocess, "preprocess")
+    table = present(entry, entry.manifest.preprocess, "preprocess")
     return MelSettings(
-        bins=_present(entry, table.mels, "preprocess.mels"),
-        rate=_present(entry, table.rate, "preprocess.rate"),
-        n_fft=_present(entry, table.n_fft, "preprocess.n_fft"),
-        hop=_present(entry, table.hop, "preprocess.hop"),
-        window_seconds=_present(entry, table.window_seconds, "preprocess.window_seconds"),
+        bins=present(entry, table.mels, "preprocess.mels"),
+        rate=present(entry, table.rate, "preprocess.rate"),
+        n_fft=present(entry, table.n_fft, "preprocess.n_fft"),
+        hop=present(entry, table.hop, "preprocess.hop"),
+        window_seconds=present(entry, table.window_seconds, "preprocess.window_seconds"),
     )
 
 
@@ -64,7 +64,7 @@ def tokenizer(entry: Entry, rules: GenerationRules, **fetch_options: Any) -> Tok
     """
     from nest.weights import fetch
 
-    name = _present(entry, entry.manifest.tokenizer, "tokenizer").file
+    name = present(entry, entry.manifest.tokenizer, "tokenizer").file
     path = fetch(entry, [name], **fetch_options).files[name]
     return Tokenizer(path, end=rules.end, first_timestamp=rules.first_timestamp)
 
@@ -78,14 +78,14 @@ def text_tokenizer(entry: Entry, task: str, *, mask: bool = False, **fetch_optio
     """
     from nest.weights import fetch
 
-    table = _present(entry, entry.manifest.tokenizer, "tokenizer", task)
-    most = _present(entry, table.max_tokens, "tokenizer.max_tokens", task)
-    spelled = _present(entry, table.mask, "tokenizer.mask", task) if mask else None
+    table = present(entry, entry.manifest.tokenizer, "tokenizer", task)
+    most = present(entry, table.max_tokens, "tokenizer.max_tokens", task)
+    spelled = present(entry, table.mask, "tokenizer.mask", task) if mask else None
     path = fetch(entry, [table.file], **fetch_options).files[table.file]
     return TextTokenizer(path, max_tokens=most, mask=spelled)
 
 
-def _present(entry: Entry, value: _Value | None, key: str, task: str = "transcription") -> _Value:
+def present(entry: Entry, value: _Value | None, key: str, task: str = "transcription") -> _Value:
     if value is None:
         raise ManifestError(
             f"{entry.directory / 'nest.toml'}: the task '{task}' needs '{key}', and it is not there. "

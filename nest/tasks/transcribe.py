@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nest.errors import InputError
 from nest.tasks import audio as audio_files
+from nest.tasks._sessions import session_options
 from nest.tasks.audio import AudioSource
 from nest.tasks.decode import SpeechSession, greedy, language_probabilities
 from nest.tasks.mel import MelSettings, log_mel
@@ -160,16 +161,9 @@ class Transcriber:
         try:
             session = self._idle.pop()
         except IndexError:
-            session = self.model.new_session(Batch=1, **_options(self.model, self.plan))
+            session = self.model.new_session(Batch=1, **session_options(self.model, self.plan))
         yield session
         self._idle.append(session)
-
-
-def _options(model: Any, plan: str) -> dict[str, Any]:
-    """What a session is asked for that decodes window after window: on CUDA, torch records its calls and loops."""
-    device = getattr(model, "device", None)
-    graphs = {"graphs": True} if getattr(device, "type", None) == "cuda" else {}
-    return graphs if plan == "exact" else {**graphs, "plan": plan}
 
 
 def _windows(samples: NDArray[np.float32], mel: MelSettings) -> Iterator[tuple[int, NDArray[np.float32]]]:
