@@ -1,4 +1,4 @@
-"""What the wheel holds beyond the sources: the zoo, the sample recordings, the command's own module."""
+"""What the wheel holds beyond the sources: the zoo, the sample recordings and pictures, the command's own module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # The command is a module of its own, outside `nest`, so that it can say when another package has that name.
 COMMAND = {"nest/_command.py": "_nest_zoo_command.py"}
-DATA = {"zoo": "nest/_zoo", "assets/audio": "nest/_assets"}
+DATA = {"zoo": "nest/_zoo", "assets/audio": "nest/_assets", "assets/images": "nest/_assets"}
 
 
 class Contents(BuildHookInterface[Any]):

@@ -78,7 +78,9 @@ def test_the_wheel_holds_package_zoo_and_recordings(wheel: Path) -> None:
     }
     clips = {f"nest/_assets/{path.name}" for path in (ROOT / "assets" / "audio").glob("*.wav")}
     assert len(clips) == 4
-    assert sources | zoo | clips | {"nest/py.typed", "_nest_zoo_command.py"} <= names
+    pictures = {f"nest/_assets/{path.name}" for path in (ROOT / "assets" / "images").glob("*.jpg")}
+    assert pictures
+    assert sources | zoo | clips | pictures | {"nest/py.typed", "_nest_zoo_command.py"} <= names
     assert {name.split("/")[0] for name in names} == {
         "nest",
         "_nest_zoo_command.py",

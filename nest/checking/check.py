@@ -12,7 +12,7 @@ from nest.checking.report import Report
 from nest.checking.tensors import Checkpoints
 from nest.errors import ManifestError
 from nest.registry import Entry, find, locate
-from nest.registry.samples import recording
+from nest.registry.samples import shipped
 
 __all__ = ["check"]
 
@@ -76,7 +76,7 @@ def _check_samples(entry: Entry, report: Report) -> None:
         if task and sample.kind != task.kind:
             report.fault("samples", f"a sample's kind is '{sample.kind}'; task.kind is '{task.kind}'", file)
         for given in (sample.audio, sample.image):
-            if given and Path(given).suffix and recording(entry.directory, given) is None:
+            if given and Path(given).suffix and shipped(entry.directory, given) is None:
                 message = f"'{given}' is neither in the entry's folder nor a recording that ships with nest"
                 report.fault("samples", message, file)
         if not (sample.text or sample.reference_text or sample.matrix or sample.note):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nest.errors import InputError
 from nest.registry import Entry, FileSpec, Sample
-from nest.registry.samples import recording
+from nest.registry.samples import shipped
 
 __all__ = ["required_files", "sample_file", "task_of", "total_size", "weights_size"]
 
@@ -36,16 +36,17 @@ def weights_size(entry: Entry) -> int | None:
 
 
 def sample_file(entry: Entry, sample: Sample) -> Path:
-    """The recording of a sample: in the entry's folder, or one that ships with nest.
+    """The recording or picture of a sample: in the entry's folder, or one that ships with nest.
 
     Raises:
         InputError: the sample has none, or it is not there.
     """
-    if sample.audio is None:
-        raise InputError(f"The sample of '{entry.name}' names no recording: give a FILE.")
-    found = recording(entry.directory, sample.audio)
+    name = sample.audio or sample.image
+    if name is None:
+        raise InputError(f"The sample of '{entry.name}' names no file: give one of your own.")
+    found = shipped(entry.directory, name)
     if found is not None:
         return found
     raise InputError(
-        f"The sample of '{entry.name}' is '{sample.audio}', which does not come with nest: give a FILE of your own."
+        f"The sample of '{entry.name}' is '{name}', which does not come with nest: give a FILE of your own."
     )

@@ -74,12 +74,14 @@ def _embedding(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _filling(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--top", metavar="N", type=int, help="how many tokens for each mask; 5 if left out")
+def _likeliest(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--top", metavar="N", type=int, help="how many answers, the likeliest first; 5 if left out"
+    )
 
 
 _GROUPS = (
     _Group("speech to text", ("transcription",), _speech),
     _Group("sentence embedding", ("sentence-embedding",), _embedding),
-    _Group("fill-mask", ("fill-mask",), _filling),
+    _Group("fill-mask and classes", ("fill-mask", "image-classification"), _likeliest),
 )

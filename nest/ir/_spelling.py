@@ -79,6 +79,13 @@ def replace(tree: Tree, mapping: Mapping[str, Tree]) -> Tree:
     return tree if same else (tree[0], *operands)
 
 
+def unspelled(tree: Tree) -> Tree:
+    """The tree without what authors wrote in place of its parts."""
+    if isinstance(tree, Spelled):
+        return unspelled(tree.inner)
+    return (tree[0], *map(unspelled, tree[1:])) if isinstance(tree, tuple) else tree
+
+
 def tree_of(p: Poly) -> Tree:
     """A tree for a polynomial that nobody spelled: positive terms first."""
     tree: Tree = None
@@ -104,4 +111,4 @@ def _factor(atom: Atom) -> Tree:
     return name if name else ("//", tree_of(num), tree_of(den))
 
 
-__all__ = ["Spelled", "Tree", "precedence", "render", "replace", "tree_of"]
+__all__ = ["Spelled", "Tree", "precedence", "render", "replace", "tree_of", "unspelled"]

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from nest.ir import _dim_errors as errors
 from nest.ir import _facts, _poly
 from nest.ir._poly import Poly
-from nest.ir._spelling import Spelled, Tree, render, replace, tree_of
+from nest.ir._spelling import Spelled, Tree, render, replace, tree_of, unspelled
 from nest.ir.relation import Relation
 
 __all__ = ["Dim", "simplify"]
@@ -85,6 +85,11 @@ class Dim:
         if self._text is None:
             self._text = render(self._tree)
         return self._text
+
+    @property
+    def symbolic_text(self) -> str:
+        """The expression in its symbols alone: a name that build gave to a size is written out."""
+        return render(unspelled(self._tree))
 
     def as_symbol(self) -> str | None:
         """The name, when the dim is one bare symbol."""

@@ -76,7 +76,7 @@ def _files(weights: Weights) -> Iterator[Fault]:
 def _pinned(manifest: Manifest) -> Iterator[Fault]:
     """Files that other tables name, and that are not among the pinned ones."""
     files = [spec.name for spec in manifest.weights.files] if manifest.weights else []
-    tables = {"tokenizer": manifest.tokenizer, "chat": manifest.chat}
+    tables = {"tokenizer": manifest.tokenizer, "labels": manifest.labels, "chat": manifest.chat}
     for table, name in ((key, value.file) for key, value in tables.items() if value):
         if name is not None and name not in files:
             yield (

@@ -27,6 +27,7 @@ __all__ = [
     "Embedding",
     "FileSpec",
     "Generation",
+    "Labels",
     "Manifest",
     "Mirror",
     "MirrorFile",
@@ -119,10 +120,14 @@ class Weights(Table):
 
 
 class Task(Table):
-    """What the model is used for; chooses the pipeline. `also` names other kinds that it can do."""
+    """What the model is used for; chooses the pipeline. `also` names other kinds that it can do.
+
+    `generics` are those that a pipeline loads the model with, where they are not the definition's own.
+    """
 
     kind: Line
     also: list[Line] = []
+    generics: dict[str, Fact] = {}
 
 
 class Tokenizer(Table):
@@ -143,14 +148,36 @@ class Embedding(Table):
     prompts: dict[str, str] = {}
 
 
+class Labels(Table):
+    """The file that names the classes, one of `weights.files`: JSON with the object `id2label`, as `config.json`."""
+
+    file: RelativePath
+
+
+_Pixels = Annotated[int, Field(ge=1, le=65536)]
+_Sides = Annotated[list[_Pixels], Field(min_length=2, max_length=2)]
+_Channels = Annotated[list[float], Field(min_length=1, max_length=4)]
+
+
 class Preprocess(Table):
-    """Facts about the input. For audio, `rate` is in Hz, `n_fft` and `hop` in samples."""
+    """Facts about the input.
+
+    For audio, `rate` is in Hz, `n_fft` and `hop` in samples. Of a picture, `resize` is the shorter side, or height and
+    width, in pixels; `crop` height and width of the middle that is kept, where something is cut off; levels are
+    multiplied by `rescale` (1/255), then `mean` is taken away and `std` divided by, channel by channel.
+    """
 
     mels: int | None = Field(None, ge=1)
     rate: int | None = Field(None, ge=1000, le=10_000_000)
     n_fft: int | None = Field(None, ge=2)
     hop: int | None = Field(None, ge=1)
     window_seconds: float | None = Field(None, gt=0, le=3600, allow_inf_nan=False)
+    resize: _Pixels | _Sides | None = None
+    resample: Literal["nearest", "bilinear", "bicubic", "lanczos"] | None = None
+    crop: _Sides | None = None
+    rescale: float | None = Field(None, gt=0, allow_inf_nan=False)
+    mean: _Channels | None = None
+    std: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1, max_length=4)] | None = None
 
 
 class Generation(Table):
@@ -228,6 +255,7 @@ class Manifest(Table):
     task: Task | None = None
     tokenizer: Tokenizer | None = None
     embedding: Embedding | None = None
+    labels: Labels | None = None
     preprocess: Preprocess | None = None
     generation: Generation | None = None
     chat: Chat | None = None

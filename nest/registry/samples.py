@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Sample", "as_list", "recording"]
+__all__ = ["Sample", "as_list", "shipped"]
 
 
 class Sample(BaseModel):
@@ -40,10 +40,11 @@ def as_list(data: Any) -> list[Any]:
     return data if isinstance(data, list) else [data]
 
 
-def recording(folder: Path, name: str) -> Path | None:
+def shipped(folder: Path, name: str) -> Path | None:
     """A sample's file: in its entry's folder, or one that ships with nest; None where it is in neither."""
     if Path(name).is_absolute() or ".." in Path(name).parts:
         return None
     package = Path(__file__).resolve().parent.parent
-    places = [folder, package / "_assets", package.parent / "assets" / "audio"]
+    assets = package.parent / "assets"
+    places = [folder, package / "_assets", assets / "audio", assets / "images"]
     return next((place / name for place in places if (place / name).is_file()), None)

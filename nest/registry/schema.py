@@ -45,8 +45,9 @@ def _tidy(node: Any, *, names: bool) -> Any:
     kept = {key: value for key, value in node.items() if key != "title" and (key, value) != ("default", None)}
     choices = kept.get("anyOf", [])
     if {"type": "null"} in choices:
-        (only,) = [choice for choice in choices if choice != {"type": "null"}]
-        kept = {**{key: value for key, value in kept.items() if key != "anyOf"}, **only}
+        left = [choice for choice in choices if choice != {"type": "null"}]
+        whole = left[0] if len(left) == 1 else {"anyOf": left}
+        kept = {**{key: value for key, value in kept.items() if key != "anyOf"}, **whole}
     return {key: _tidy(value, names=key in ("properties", "$defs")) for key, value in kept.items()}
 
 

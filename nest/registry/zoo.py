@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ __all__ = [
     "zoo_directory",
 ]
 
+_FEW = 12
 _CACHE: dict[tuple[Place, tuple[int, ...]], Entry] = {}
 
 
@@ -185,12 +187,19 @@ def _named(name: str) -> Place:
 
 def _hint(name: str, folders: dict[str, Path], known: list[Card]) -> str:
     near = [*folders, *(alias for card in known for alias in card.aliases)]
-    hint = did_you_mean(name, near) or f" The zoo has: {', '.join(folders) or 'no entries'}."
+    hint = did_you_mean(name, near) or _all_of(folders)
     try:
         is_folder = Path(name, "nest.toml").is_file()
     except (OSError, ValueError):  # it is too long for a folder's name
         is_folder = False
     return hint + (f" There is a folder of that name here: write './{name}' for it." if is_folder else "")
+
+
+def _all_of(folders: Iterable[str]) -> str:
+    names = list(folders)
+    if len(names) > _FEW:
+        return f" The zoo has {len(names)} entries, which 'nest list' shows."
+    return f" The zoo has: {', '.join(names) or 'no entries'}."
 
 
 def _short(name: str) -> str:

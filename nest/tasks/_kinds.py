@@ -43,6 +43,8 @@ KINDS = _table(
     Kind("sentence-embedding", "sentence_embedding", ("text",)),
     Kind("fill-mask", "fill_mask", ("text",)),
     Kind("text-generation", "text_generation", ("text",)),
+    Kind("image-classification", "image_classification", ("vision",)),
+    Kind("image-embedding", "image_embedding", ("vision",)),
 )
 
 

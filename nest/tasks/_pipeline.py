@@ -41,7 +41,10 @@ def pipeline(
     """
     if isinstance(name_or_model, str | os.PathLike):
         name = os.fspath(name_or_model)
-        kind = kind_of(find(name), task)  # before any weights are read
+        entry = find(name)
+        kind = kind_of(entry, task)  # before any weights are read
+        own = entry.manifest.task.generics if entry.manifest.task else {}
+        load_options = {**own, **load_options}
         from nest.loading import chosen_backend, load
 
         fetch_options = {name: value for name, value in load_options.items() if name in _FETCH_OPTIONS}

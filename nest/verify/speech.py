@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nest.registry import Entry
-from nest.registry.samples import recording
+from nest.registry.samples import shipped
 from nest.tasks._settings import generation_rules, mel_settings
 from nest.tasks.audio import load as load_audio
 from nest.tasks.mel import log_mel
@@ -52,6 +52,6 @@ def recordings_of(entry: Entry, count: int) -> Recordings | None:
 
 def _files(entry: Entry) -> list[Path]:
     """The samples of the entry, and what lies beside those that ship with nest."""
-    named = [recording(entry.directory, s.audio) for s in entry.samples if s.audio]
+    named = [shipped(entry.directory, s.audio) for s in entry.samples if s.audio]
     first = [f for f in named if f is not None]
     return list(dict.fromkeys(f for sample in first for f in [sample, *sorted(sample.parent.glob("*.wav"))]))

@@ -17,7 +17,8 @@ from nest.registry import entries, names
 from .conftest import ROOT, Command, data
 
 
-def test_list_is_a_table_of_every_entry(command: Command) -> None:
+def test_list_is_a_table_of_every_entry(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     outcome = command("list")
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["NAME", "TASK", "SIZE", "LICENCE", "TITLE"]

@@ -257,7 +257,7 @@ def test_a_file_that_is_not_text(make: Make) -> None:
 
 def test_an_unknown_key_of_another_kind_lists_what_is_known(make: Make) -> None:
     text = _fault(make(more="[task]\nkind = 'x'\nzzz = 1\n"))
-    assert "'task.zzz': unknown key. Known here: also, kind." in text
+    assert "'task.zzz': unknown key. Known here: also, generics, kind." in text
 
 
 @pytest.mark.parametrize("name", ["whisper-tiny", "whisper-tiny.en"])

@@ -31,7 +31,10 @@ _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 
 def dim_text(dim: Dim, spell: Callable[[str], str]) -> str:
     """A dim as Python source, each symbol spelled by `spell`."""
-    return _formatted(_SYMBOL.sub(lambda m: spell(m.group()), dim.text))
+    text = dim.text
+    if not dim.symbols().issuperset(_SYMBOL.findall(text)):
+        text = dim.symbolic_text  # the constructor and methods have symbols, not what build called a size
+    return _formatted(_SYMBOL.sub(lambda m: spell(m.group()), text))
 
 
 @lru_cache(maxsize=4096)

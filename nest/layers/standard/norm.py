@@ -7,10 +7,10 @@ from nest.ir.dtype import DType
 from nest.layers import ops
 from nest.layers.annotations import Float, Static
 from nest.layers.block import Block
-from nest.layers.members import Param
+from nest.layers.members import Buffer, Param
 from nest.layers.tensor import Tensor
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = ["BatchNorm", "GroupNorm", "LayerNorm", "RMSNorm"]
 
 
 class LayerNorm(Block):
@@ -62,3 +62,24 @@ class GroupNorm(Block):
     def forward(self, x: Float[Tensor, "B C *S"]) -> Float[Tensor, "B C *S"]:
         """[B, C, *S] -> [B, C, *S]."""
         return ops.group_norm(x, self.weight, self.bias, self.groups, eps=self.eps)
+
+
+class BatchNorm(Block):
+    """Normalization of each channel of [B, C, ...] by stored statistics (Ioffe and Szegedy, 2015), not by the batch's.
+
+    `running_mean` and `running_var` are buffers: training leaves them as they are.
+    """
+
+    C: Dim
+    T: DType
+    eps: Static[float] = 1e-5
+
+    def build(self) -> None:
+        self.weight = Param("C", self.T, init="ones")
+        self.bias = Param("C", self.T, init="zeros")
+        self.running_mean = Buffer("C", self.T)
+        self.running_var = Buffer("C", self.T, init="ones")
+
+    def forward(self, x: Float[Tensor, "B C *S"]) -> Float[Tensor, "B C *S"]:
+        """[B, C, *S] -> [B, C, *S]."""
+        return ops.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)

@@ -20,6 +20,7 @@ __all__ = ["library_of"]
 _FAMILIES = {
     "whisper": "nest.verify.library.whisper",
     "bert": "nest.verify.library.bert",
+    "vit": "nest.verify.library.vit",
 }
 
 

@@ -1,0 +1,42 @@
+"""Definition paths in a library's own words, where its modules are not called as its checkpoints' tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["filled", "renamed"]
+
+Array = np.ndarray[Any, Any]
+
+
+def renamed(path: str, names: Mapping[str, str]) -> str:
+    """A definition's path in the library's words: each beginning or part that `names` has, in its order."""
+    text = f".{path}."
+    for ours, theirs in names.items():
+        text = text.replace(f".{ours}.", f".{theirs}.")
+    return text.strip(".")
+
+
+def filled(model: Any, params: Mapping[str, Array], name_of: Callable[[str], str]) -> Any:
+    """A model of the meta device with these parameters, each in the shape that the library has it in.
+
+    Raises:
+        RuntimeError: the library has other names.
+    """
+    import torch
+
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    state = {}
+    for path, array in params.items():
+        name = name_of(path)
+        if name not in shapes:
+            raise RuntimeError(f"The reference library has no parameter '{name}' for '{path}'.")
+        state[name] = torch.from_numpy(np.array(array)).reshape(shapes[name])
+    missing, unexpected = model.load_state_dict(state, strict=False, assign=True)
+    left = [name for name in missing if "num_batches_tracked" not in name and "position_ids" not in name]
+    if left or unexpected:
+        raise RuntimeError(f"The reference library's names differ: {left}, {unexpected}.")
+    return model.eval()
