@@ -8,13 +8,14 @@ from typing import Any, NoReturn
 
 import nest
 from nest._suggest import did_you_mean
-from nest.cli import _export_options, _run_options, _source_options, _verify_options
+from nest.cli import _chat_options, _export_options, _run_options, _source_options, _verify_options
 from nest.cli._shared_options import NAME, generics, offline, trust
 
 _EPILOG = """\
 examples:
   nest run whisper-tiny.en talk.mp3     write down what a recording says
   nest run whisper-tiny.en              try the model on its own sample
+  nest chat smollm2-135m-instruct       talk with a model
   nest list                             what the zoo has
   nest show whisper-tiny.en             what a model is, takes and gives
 """
@@ -161,6 +162,7 @@ def _inspect(command: Parser) -> None:
 _DEBUG = "show the traceback of an error"
 _COMMANDS = {
     "run": ("do the whole job of a model, such as speech to text", _run_options.run),
+    "chat": ("talk with a model that has a chat template", _chat_options.chat),
     "pull": ("fetch and verify the files of entries", _source_options.pull),
     "list": ("list the entries of the zoo", _list),
     "show": ("show what an entry is, takes and gives", _show),

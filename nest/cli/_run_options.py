@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from nest.cli._shared_options import NAME, offline, trust
+from nest.cli._text_options import add_sampling
 
 __all__ = ["foreign", "run"]
 
@@ -80,8 +81,18 @@ def _likeliest(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _generating(group: argparse._ArgumentGroup) -> None:
+    how = group.add_mutually_exclusive_group()
+    how.add_argument(
+        "--chat", action="store_true", help="the prompt is a message of a chat, as where there is a template"
+    )
+    how.add_argument("--raw", action="store_true", help="the prompt is a text to go on with")
+    add_sampling(group)
+
+
 _GROUPS = (
     _Group("speech to text", ("transcription",), _speech),
     _Group("sentence embedding", ("sentence-embedding",), _embedding),
     _Group("fill-mask and classes", ("fill-mask", "image-classification"), _likeliest),
+    _Group("text generation", ("text-generation",), _generating),
 )

@@ -30,6 +30,8 @@ _LOOPS: dict[str, Callable[..., Any]] = {
     "greedy": greedy,
     "sample": sample,
     "sample_top": sample_top,
+}
+_TEXT_LOOPS: dict[str, Callable[..., Any]] = {
     "proceed": proceed,
     "proceed_drawn": proceed_drawn,
     "proceed_of_top": proceed_of_top,
@@ -40,12 +42,13 @@ _SPEECH_LOOPS: dict[str, Callable[..., Any]] = {"hear": hear}
 def loops_for(root: type[Block]) -> dict[str, Callable[..., Any]]:
     """The loops that a definition's entries admit.
 
-    All go over `prefill` and `step` with a `Vocab`; `hear` is for those that have `listen` too.
+    All go over `prefill` and `step` with a `Vocab`. With `listen` among the entries there is `hear`; without it, texts
+    may be of any length, and there are those that proceed.
     """
     entries = {n for n in dir(root) if getattr(getattr(root, n), "_nest_entry", False)}
     generics = root._fields().kinds.keys()
     if not ({"prefill", "step"} <= entries and "Vocab" in generics):
         return {}
     speech = "listen" in entries and {"Mels", "Frames"} <= generics
-    fitting = _LOOPS | (_SPEECH_LOOPS if speech else {})
+    fitting = _LOOPS | (_SPEECH_LOOPS if speech else {} if "listen" in entries else _TEXT_LOOPS)
     return {n: loop for n, loop in fitting.items() if not hasattr(root, n)}

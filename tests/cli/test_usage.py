@@ -8,7 +8,7 @@ import nest
 
 from .conftest import Command
 
-COMMANDS = "run, pull, list, show, inspect, check, lint, verify, diff, export, eject, cache, env"
+COMMANDS = "run, chat, pull, list, show, inspect, check, lint, verify, diff, export, eject, cache, env"
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ COMMANDS = "run, pull, list, show, inspect, check, lint, verify, diff, export, e
         (["run"], "The following arguments are required: NAME. See: nest run --help"),
         (
             ["run", "a", "b", "--jsno"],
-            "There is no option '--jsno'. Did you mean '--json'? See: nest run --help",
+            "There is no option '--jsno'. Did you mean '--json' or '--stop'? See: nest run --help",
         ),
         (["run", "a", "-x"], "There is no option '-x'. Known: --help, "),
         (["list", "a"], "'a' is one argument more than 'nest list' takes. See: nest list --help"),

@@ -10,7 +10,15 @@ from typing import Any, BinaryIO
 from nest.errors import InputError
 from nest.registry import Entry, Sample
 
-__all__ = ["Answer", "Item", "lines_of_standard_input", "sample_items", "standard_input", "texts_of"]
+__all__ = [
+    "Answer",
+    "Item",
+    "lines_of_standard_input",
+    "sample_items",
+    "standard_input",
+    "text_of_standard_input",
+    "texts_of",
+]
 
 
 @dataclass(frozen=True)
@@ -62,11 +70,11 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def lines_of_standard_input() -> list[str]:
-    """The lines of standard input that are not blank, as UTF-8.
+def text_of_standard_input() -> str:
+    """All of standard input, as UTF-8, without the line break at its end.
 
     Raises:
-        InputError: it is closed, is no UTF-8, or has no such line.
+        InputError: it is closed, or is no UTF-8.
     """
     try:
         text = standard_input().read().decode("utf-8")
@@ -74,6 +82,16 @@ def lines_of_standard_input() -> list[str]:
         raise InputError(
             f"Standard input is not UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}."
         ) from error
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def lines_of_standard_input() -> list[str]:
+    """The lines of standard input that are not blank, as UTF-8.
+
+    Raises:
+        InputError: it is closed, is no UTF-8, or has no such line.
+    """
+    text = text_of_standard_input()
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise InputError("Standard input is empty: give a line of text for each input.")
