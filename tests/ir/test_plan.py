@@ -294,3 +294,40 @@ def test_whisper_by_the_fast_plan(name: str) -> None:
         found.append(result if isinstance(result, tuple) else (result,))
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(b, a, rtol=0, atol=1e-9)
+
+
+class Alike(Block):
+    """Parameters whose flattened names are the same text."""
+
+    D: Dim
+    T: DType
+
+    def build(self) -> None:
+        self.head = Linear(self.D, self.D, self.T)
+        self.head_bias = Param("D", self.T)
+        self.head_weight = Param("D D", self.T)
+
+    @entry
+    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B D"]:
+        return linear(self.head(x), self.head_weight, self.head_bias)
+
+
+def test_parameters_whose_names_join_to_the_same_text_stay_apart() -> None:
+    program = elaborate(Alike, D=3, T="f32")
+    _, paths = flatten(program)
+    assert paths == {
+        "head_bias": "head_bias",
+        "head_weight": "head_weight",
+        "head_weight_": "head.weight",
+        "head_bias_": "head.bias",
+    }
+    rng = np.random.default_rng(0)
+    params = {
+        path: rng.standard_normal(spec.shape).astype(np.float32) for path, spec in parameters(program).items()
+    }
+    x = rng.standard_normal((2, 3)).astype(np.float32)
+    inner = x @ params["head.weight"].T + params["head.bias"]
+    right = inner @ params["head_weight"].T + params["head_bias"]
+    for name in ("exact", "fast"):
+        model = load(Alike, backend="torch", weights=params, D=3, T="f32")
+        np.testing.assert_allclose(model.new_session(plan=name).forward(x).detach().numpy(), right, rtol=1e-5)

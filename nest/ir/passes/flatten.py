@@ -38,7 +38,8 @@ def flatten(program: Program) -> tuple[Program, dict[str, str]]:
     flattener = _Flattener()
     root = flattener.unit(program.root)
     entries = {name: flattener.function(f) for name, f in program.entries.items()}
-    return Program(program.name, root, entries, program.rules), dict(_paths(program.root, ()))
+    paths = {path_text(flattener.names.flat(program.root, p)): path_text(p) for p in _paths(program.root, ())}
+    return Program(program.name, root, entries, program.rules), paths
 
 
 def unit_and_rest(path: Path) -> tuple[Path, Path]:
@@ -47,15 +48,52 @@ def unit_and_rest(path: Path) -> tuple[Path, Path]:
     return path[: last + 1], path[last + 1 :]
 
 
-def _flat(path: Path) -> Path:
-    """The path of a parameter after flattening."""
-    unit, rest = unit_and_rest(path)
-    return (*unit, "_".join(map(str, rest)))
+class _Names:
+    """What the parameters of units are called, each unit's found once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[Path, str]] = {}
+
+    def of(self, block: BlockDef) -> dict[Path, str]:
+        """The name of each parameter that a unit owns, by its path inside the unit.
+
+        `head.bias` and `head_bias` are two parameters: the later one's name gets another `_`.
+        """
+        known = self._known.get(block.key)
+        if known is None:
+            known = self._known[block.key] = {}
+            taken: set[str] = set()
+            for path in _inside(block, ()):
+                name = "_".join(map(str, path))
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                known[path] = name
+        return known
+
+    def flat(self, block: BlockDef, path: Path) -> Path:
+        """The path of a parameter after flattening, in a block and as seen from it."""
+        unit, rest = unit_and_rest(path)
+        for name, following in zip(unit, (*unit, None)[1:], strict=True):
+            use = None if isinstance(name, int) else block.children[name]
+            if isinstance(use, ArrayUse) and isinstance(following, int):
+                block = use.items[following].block
+            elif isinstance(use, BlockUse):
+                block = use.block
+        return (*unit, self.of(block)[rest])
 
 
-def _paths(block: BlockDef, path: Path) -> Iterator[tuple[str, str]]:
-    for name in block.params:
-        yield path_text(_flat((*path, name))), path_text((*path, name))
+def _inside(block: BlockDef, path: Path) -> Iterator[Path]:
+    """The paths of a unit's parameters, its own first."""
+    yield from ((*path, name) for name in block.params)
+    for name, use in block.children.items():
+        if isinstance(use, BlockUse):
+            yield from _inside(use.block, (*path, name))
+
+
+def _paths(block: BlockDef, path: Path) -> Iterator[Path]:
+    """The paths of all parameters."""
+    yield from ((*path, name) for name in block.params)
     for relative, use in block.uses():
         yield from _paths(use.block, (*path, *relative))
 
@@ -66,6 +104,7 @@ class _Flattener:
     def __init__(self) -> None:
         self._units: dict[int, BlockDef] = {}
         self._functions: dict[int, Function] = {}
+        self.names = _Names()
 
     def unit(self, block: BlockDef) -> BlockDef:
         known = self._units.get(block.key)
@@ -73,7 +112,8 @@ class _Flattener:
             known = self._units[block.key] = self._hollow(block)
             # Of its own, since a block may be an element here and a plain child there.
             known.key = 2 * block.key
-            known.params = dict(_owned(block, Scope((), {}, {})))
+            names = self.names.of(block)
+            known.params = {names[path]: param for path, param in _owned(block, Scope((), {}, {}))}
         return known
 
     def _hollow(self, block: BlockDef) -> BlockDef:
@@ -99,7 +139,9 @@ class _Flattener:
             known.reads, known.writes = set(function.reads), set(function.writes)
             known.views = dict(function.views)
             values: dict[int, Value] = dict(zip(map(id, function.arguments), known.arguments, strict=True))
-            known.results = tuple(_Inliner(self, known).run(function, values, Scope((), {}, {}), ()))
+            known.results = tuple(
+                _Inliner(self, known, function.block).run(function, values, Scope((), {}, {}), ())
+            )
             unit.functions[f"{function.name} {len(unit.functions)}"] = known
         return known
 
@@ -111,11 +153,10 @@ def _holds_more(block: BlockDef) -> bool:
     )
 
 
-def _owned(block: BlockDef, scope: Scope) -> Iterator[tuple[str, Param]]:
+def _owned(block: BlockDef, scope: Scope) -> Iterator[tuple[Path, Param]]:
     """The parameters of a unit: its own, and those of the blocks inside it, in definition order."""
     for name, param in block.params.items():
-        flat = "_".join(map(str, (*scope.path, name)))
-        yield flat, Param(scope.type(param.type), param.init, param.trainable)
+        yield (*scope.path, name), Param(scope.type(param.type), param.init, param.trainable)
     for name, use in block.children.items():
         if isinstance(use, BlockUse):
             yield from _owned(use.block, scope.inner((name,), use.generics))
@@ -124,9 +165,10 @@ def _owned(block: BlockDef, scope: Scope) -> Iterator[tuple[str, Param]]:
 class _Inliner:
     """Copies nodes into a unit's function."""
 
-    def __init__(self, flattener: _Flattener, target: Function) -> None:
+    def __init__(self, flattener: _Flattener, target: Function, block: BlockDef) -> None:
         self.flattener = flattener
         self.target = target
+        self.block = block
         self.params: dict[Path, Value] = {}
 
     def run(
@@ -157,7 +199,7 @@ class _Inliner:
         return self.flattener.function(value) if isinstance(value, Function) else scope.attr(value)
 
     def _param(self, node: Node, scope: Scope) -> Value:
-        path = _flat((*scope.path, *node.attrs["path"]))
+        path = self.flattener.names.flat(self.block, (*scope.path, *node.attrs["path"]))
         known = self.params.get(path)
         if known is None:
             made = Node("param", (), {"path": path}, (scope.type(node.outputs[0].type),), node.location)

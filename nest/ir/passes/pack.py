@@ -80,6 +80,8 @@ def _pack(unit: BlockDef, functions: Functions, weights: Sequence[str], biases: 
     sizes = [p.type.shape[0] for p in parts]
     total = sum(sizes[1:], start=sizes[0])
     name = _joined([w.removesuffix("_weight") for w in weights])
+    while unit.params.keys() & {f"{name}_weight", f"{name}_bias"}:
+        name += "_"
     packed = {f"{name}_weight": Param(TensorType((total, columns), dtype), parts[0].init)}
     made: dict[str, Expr] = {f"{name}_weight": Concat(tuple(map(Source, weights)), 0)}
     if any(biases.values()):
