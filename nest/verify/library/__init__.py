@@ -21,6 +21,7 @@ _FAMILIES = {
     "whisper": "nest.verify.library.whisper",
     "bert": "nest.verify.library.bert",
     "vit": "nest.verify.library.vit",
+    "modernbert": "nest.verify.library.modernbert",
 }
 
 

@@ -11,7 +11,7 @@ from nest.ir.dim import Dim
 from nest.ir.program import Program
 from nest.registry import Entry
 
-__all__ = ["StatelessLibrary", "library_name", "load_parameters", "sizes_of"]
+__all__ = ["StatelessLibrary", "library_name", "load_parameters", "load_tensors", "sizes_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -69,18 +69,27 @@ def load_parameters(
     rename: Callable[[str], str] = str,
     absent: Sequence[str] = (),
 ) -> Any:
-    """A library's model over these parameters, in f32, ready to run.
+    """A library's model over parameters that are tensors of the checkpoint as they are; see `load_tensors`.
 
     Args:
-        make: gives the model; called on the meta device.
         rename: from a checkpoint's name to the library's.
+    """
+    tensors = {rename(library_name(entry, path)): array for path, array in params.items()}
+    return load_tensors(make, tensors, absent=absent)
+
+
+def load_tensors(make: Callable[[], Any], tensors: Mapping[str, Array], *, absent: Sequence[str] = ()) -> Any:
+    """A library's model over tensors by the library's own names, in f32, ready to run.
+
+    Args:
+        make: gives the model. What no tensor stands for, such as rotary frequencies, is as it makes it.
         absent: tensors of the library's that are ties of others, or that no entry reads.
     """
     import torch
 
-    with torch.device("meta"):
+    with torch.no_grad():
         model: Any = make()
-    state = {rename(library_name(entry, p)): torch.from_numpy(np.array(a)) for p, a in params.items()}
+    state = {name: torch.from_numpy(np.array(array)) for name, array in tensors.items()}
     missing, unexpected = model.load_state_dict(state, strict=False, assign=True)
     if unexpected or set(missing) - set(absent):
         raise RuntimeError(f"The reference library's names differ: {missing}, {unexpected}")
