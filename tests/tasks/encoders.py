@@ -32,12 +32,12 @@ WORDS = [
 SIZE = 6
 
 
-def tokenizer(folder: Path, **options: Any) -> TextTokenizer:
-    """A word-piece vocabulary of fifteen words, whose file would truncate and pad to three tokens."""
+def word_pieces(words: Sequence[str]) -> dict[str, Any]:
+    """A `tokenizer.json` of word pieces, which would truncate and pad to three tokens."""
     special = [
         {"id": i, "content": w, "special": True, "single_word": False, "lstrip": False, "rstrip": False,
          "normalized": False}
-        for i, w in enumerate(WORDS)
+        for i, w in enumerate(words)
         if w.startswith("[")
     ]  # fmt: skip
     around = [
@@ -45,7 +45,9 @@ def tokenizer(folder: Path, **options: Any) -> TextTokenizer:
         {"Sequence": {"id": "A", "type_id": 0}},
         {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
     ]
-    tables = {
+    ends = {w: {"id": w, "ids": [words.index(w)], "tokens": [w]} for w in ("[CLS]", "[SEP]")}
+    return {
+        "version": "1.0",
         "truncation": {"max_length": 3, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
         "padding": {"strategy": {"Fixed": 3}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
                     "pad_type_id": 0, "pad_token": "[PAD]"},
@@ -54,15 +56,18 @@ def tokenizer(folder: Path, **options: Any) -> TextTokenizer:
                        "strip_accents": None, "lowercase": True},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": {
-            "type": "TemplateProcessing", "single": around, "pair": around,
-            "special_tokens": {w: {"id": w, "ids": [WORDS.index(w)], "tokens": [w]} for w in ("[CLS]", "[SEP]")},
+            "type": "TemplateProcessing", "single": around, "pair": around, "special_tokens": ends
         },
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-                  "max_input_chars_per_word": 100, "vocab": {w: i for i, w in enumerate(WORDS)}},
+                  "max_input_chars_per_word": 100, "vocab": {w: i for i, w in enumerate(words)}},
     }  # fmt: skip
+
+
+def tokenizer(folder: Path, **options: Any) -> TextTokenizer:
+    """That of `WORDS`."""
     path = folder / "tokenizer.json"
-    path.write_text(json.dumps(tables), "utf-8")
+    path.write_text(json.dumps(word_pieces(WORDS)), "utf-8")
     return TextTokenizer(path, **{"max_tokens": 12, **options})
 
 
