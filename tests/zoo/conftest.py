@@ -16,7 +16,10 @@ def names() -> list[str]:
     """One entry of each definition and tiny configuration: others would be the same programs again."""
     chosen: dict[tuple[str, str, str], str] = {}
     for entry in entries():
-        key = str(entry.source), entry.manifest.source.root, str(sorted(entry.manifest.tiny.items()))
+        # What is no size, such as whether there is a bias, makes another program as well.
+        facts = {n: v for n, v in entry.generics.items() if type(v) is not int and n != "T"}
+        tiny = sorted({**facts, **entry.manifest.tiny}.items())
+        key = str(entry.source), entry.manifest.source.root, str(tiny)
         chosen.setdefault(key, entry.name)
     return list(chosen.values())
 

@@ -22,6 +22,7 @@ _FAMILIES = {
     "bert": "nest.verify.library.bert",
     "vit": "nest.verify.library.vit",
     "modernbert": "nest.verify.library.modernbert",
+    **dict.fromkeys(("llama", "qwen2", "qwen3", "phi3", "gpt2"), "nest.verify.library.decoder"),
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from nest.ir.dim import Dim
 from nest.ir.program import Program
 from nest.registry import Entry
+from nest.verify.library._generate import greedy
 from nest.verify.tokens import Decoding
 
 __all__ = ["WhisperLibrary", "build", "transformers_model"]
@@ -64,33 +65,10 @@ class WhisperSession:
 
     def greedy(self, decoding: Decoding) -> list[int]:
         """The library's `generate`, after `listen`; the tokens of the first prompt's row before the end."""
-        from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList
         from transformers.modeling_outputs import BaseModelOutput
 
-        (prompt,) = decoding.prompts
-        start = len(prompt)
-        first = self.torch.from_numpy(decoding.bias + decoding.first_bias)
-        always = self.torch.from_numpy(decoding.bias)
-
-        def biased(ids: Any, scores: Any) -> Any:
-            return scores + (first if ids.shape[1] == start else always)
-
-        end = decoding.end if decoding.end >= 0 else None
-        make: Any = GenerationConfig
-        config = make(
-            max_new_tokens=decoding.count, do_sample=False, eos_token_id=end, pad_token_id=end or 0, bos_token_id=0,
-            decoder_start_token_id=prompt[0],
-        )  # fmt: skip
-        with self.torch.no_grad():
-            ids = GenerationMixin.generate(
-                self.model,
-                encoder_outputs=BaseModelOutput(last_hidden_state=self.states),
-                decoder_input_ids=self.torch.tensor([prompt]),
-                generation_config=config,
-                logits_processor=LogitsProcessorList([biased]),
-            )
-        found: list[int] = ids[0, start:].tolist()
-        return found[: found.index(decoding.end)] if decoding.end in found else found
+        states = BaseModelOutput(last_hidden_state=self.states)
+        return greedy(self.model, decoding, prompt="decoder_input_ids", encoder_outputs=states)
 
     def _encode(self, mel: Array) -> Any:
         return self.model.model.encoder(self.torch.from_numpy(mel)).last_hidden_state
