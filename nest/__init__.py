@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nest import errors, ir, layers, registry, tasks, weights
+    from nest.adopting import adopt
     from nest.errors import NestError
     from nest.export import eject, save
     from nest.loading import load
@@ -28,6 +29,7 @@ __all__ = [
     "Transcriber",
     "Transcript",
     "__version__",
+    "adopt",
     "eject",
     "entries",
     "errors",
@@ -50,6 +52,7 @@ _HOME = {
     "NestError": "nest.errors",
     "Transcriber": "nest.tasks",
     "Transcript": "nest.tasks",
+    "adopt": "nest.adopting",
     "eject": "nest.export",
     "entries": "nest.registry",
     "find": "nest.registry",

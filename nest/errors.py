@@ -7,6 +7,7 @@ The command line prints that paragraph and exits with code 1; a traceback is sho
 from __future__ import annotations
 
 __all__ = [
+    "AdoptionError",
     "BindingError",
     "CallError",
     "ConfigError",
@@ -41,6 +42,10 @@ class ManifestError(NestError):
 
 class UnknownEntryError(NestError):
     """No entry has the name that was asked for."""
+
+
+class AdoptionError(NestError):
+    """A checkpoint is of no family that a definition of the zoo computes, or says something that it does not."""
 
 
 class BindingError(NestError):

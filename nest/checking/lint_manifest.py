@@ -42,6 +42,9 @@ def _weights(weights: Weights, link: str | None) -> Iterator[str]:
             yield f"weights.files: '{spec.name}' has no {' and no '.join(lacking)}: a load could not tell other bytes"
         if spec.no_digest is not None and spec.sha256 is not None:
             yield f"weights.files: '{spec.name}' has a sha256, and no_digest says why there is none"
+    if weights.directory is not None:
+        yield f"weights.directory: only this machine has {weights.directory}; publish the files, and pin the repository"
+        return
     if link != (wanted := f"https://huggingface.co/{weights.repo}"):
         yield f"links.huggingface: expected {wanted}; came {link}"
     for mirror in weights.mirror:

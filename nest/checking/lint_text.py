@@ -9,6 +9,8 @@ from pathlib import Path
 __all__ = ["text_faults"]
 
 LONGEST = 120
+_PROMPT = "TODO:"
+"""What `nest new` and `nest adopt` put where a person knows what a program does not."""
 _MACHINE = re.compile(r"(?<![\w.])(/home/|/Users/|/root/|/tmp/|[A-Z]:\\\\?Users)")
 
 
@@ -27,6 +29,9 @@ def text_faults(file: Path) -> Iterator[tuple[str, int | None]]:
     for number, line in enumerate(text.replace("\r", "").split("\n"), 1):
         if line != line.rstrip():
             yield "spaces at the end of the line", number
+        if (prompt := line.find(_PROMPT)) >= 0:
+            wanted = line[prompt + len(_PROMPT) :].strip(' ",')
+            yield f"still to be written: {wanted}", number
         if "\t" in line:
             yield "a tab; indent with spaces", number
         if found := _MACHINE.search(line):

@@ -8,7 +8,14 @@ from typing import Any, NoReturn
 
 import nest
 from nest._suggest import did_you_mean
-from nest.cli import _chat_options, _export_options, _run_options, _source_options, _verify_options
+from nest.cli import (
+    _adopt_options,
+    _chat_options,
+    _export_options,
+    _run_options,
+    _source_options,
+    _verify_options,
+)
 from nest.cli._shared_options import NAME, generics, offline, trust
 
 _EPILOG = """\
@@ -163,6 +170,10 @@ _DEBUG = "show the traceback of an error"
 _COMMANDS = {
     "run": ("do the whole job of a model, such as speech to text", _run_options.run),
     "chat": ("talk with a model that has a chat template", _chat_options.chat),
+    "adopt": (
+        "recognise a checkpoint that no entry lists, and bind it to a definition",
+        _adopt_options.adopt,
+    ),
     "pull": ("fetch and verify the files of entries", _source_options.pull),
     "list": ("list the entries of the zoo", _list),
     "show": ("show what an entry is, takes and gives", _show),

@@ -48,7 +48,6 @@ def unknown_repository(repo: str, cards: Sequence[Card]) -> UnknownEntryError:
     hint = f" Nearest: {', '.join(close)}." if close else ""
     return UnknownEntryError(
         f"No entry pins the Hub repository '{repo}', and there is no folder of that path.{hint} 'nest list' shows "
-        f"the entries there are. A checkpoint of a family that the zoo has needs no code: copy the folder of that "
-        f"family's entry, name the repository, its commit and its sizes in nest.toml, and give the folder's path; "
-        f"'nest check FOLDER' says what does not fit."
+        f"the entries there are. A checkpoint of a family that the zoo has needs no entry: 'nest adopt {repo}' "
+        f"recognises it, and nest.adopt('{repo}') loads it."
     )

@@ -110,10 +110,14 @@ def _file_spec(value: Any) -> Any:
 
 
 class Weights(Table):
-    """Where the weights are published, at which commit, and which checkpoint tensor is which parameter."""
+    """Where the weights are published, at which commit, and which checkpoint tensor is which parameter.
+
+    `directory` is of an adopted folder: its files lie there and nowhere else, and no network is asked for them.
+    """
 
     repo: Repository
     revision: Commit
+    directory: Line | None = None
     files: list[Annotated[FileSpec, BeforeValidator(_file_spec), SHORT_FILE]] = Field(min_length=1)
     bindings: EntryPath = "bindings.json"
     mirror: list[Mirror] = []

@@ -1,4 +1,4 @@
-"""Mirrors of a site's own: a URL with places to fill in, and a folder."""
+"""Mirrors of a site's own: a URL with places to fill in, and a folder; and the folder of an adopted checkpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nest.weights.hub_cache import RepoCache
 from nest.weights.published import PublishedFiles
 from nest.weights.source import FOREIGN, Kind, Report, SourceError, without_password
 
-__all__ = ["DirectoryMirror", "UrlMirror"]
+__all__ = ["DirectoryMirror", "OwnFolder", "UrlMirror"]
 
 
 class UrlMirror:
@@ -121,3 +121,44 @@ class DirectoryMirror:
             return declared.get(self._verifier.digest(path))
         except OSError as error:
             raise DigestError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+class OwnFolder:
+    """The folder that a checkpoint was adopted from, which nobody has published."""
+
+    kind: Kind = "directory"
+    host = None
+
+    def __init__(self, folder: Path, verifier: Verifier) -> None:
+        self._folder = folder
+        self._verifier = verifier
+
+    def __str__(self) -> str:
+        return f"the folder {self._folder}"
+
+    def offers(self, name: str) -> bool:
+        return True
+
+    def location(self, name: str) -> str:
+        return str(self._folder / name)
+
+    def local(self, spec: FileSpec) -> Path | None:
+        path = self._folder / spec.name
+        if not path.is_file():
+            return None
+        self._verifier.check(path, name=spec.name, sha256=spec.sha256, size=spec.size)
+        return path
+
+    def download(self, spec: FileSpec, report: Report) -> Path:
+        try:
+            path = self.local(spec)
+        except OSError as error:
+            raise SourceError(f"it cannot be read: {error.strerror or error}") from error
+        if path is None:
+            raise SourceError(
+                "it is not there any more: adopt the folder again where it lies now", answered=True
+            )
+        return path
+
+    def note(self, spec: FileSpec) -> str | None:
+        return None

@@ -10,7 +10,7 @@ from nest.weights.digests import Verifier
 from nest.weights.hub import Hub, hub_cache_root
 from nest.weights.hub_cache import RepoCache
 from nest.weights.mirror import MirrorSource
-from nest.weights.mirrors import DirectoryMirror, UrlMirror
+from nest.weights.mirrors import DirectoryMirror, OwnFolder, UrlMirror
 from nest.weights.site import Policy
 from nest.weights.source import Kind, Source
 
@@ -47,11 +47,15 @@ class Sources:
         self._root = root
         self._progress = progress
         self.hub = Hub(weights.repo, weights.revision, self.cache, self.verifier, token=token)
-        self.allowed: list[Source] = [source for kind in rules.sources for source in self._of(kind)]
+        self._own = None if weights.directory is None else OwnFolder(Path(weights.directory), self.verifier)
+        others = [source for kind in rules.sources for source in self._of(kind)]
+        self.allowed: list[Source] = others if self._own is None else [self._own]
 
     @property
     def here(self) -> list[Source]:
         """Those that may have a file on this machine. The Hub's cache is one of them, whoever filled it."""
+        if self._own is not None:
+            return [self._own]
         local = sorted(self.allowed, key=lambda source: source.kind != "hub")
         return local if self.hub in local else [self.hub, *local]
 

@@ -8,7 +8,7 @@ import nest
 
 from .conftest import Command
 
-COMMANDS = "run, chat, pull, list, show, inspect, check, lint, verify, diff, export, eject, cache, env"
+COMMANDS = "run, chat, adopt, pull, list, show, inspect, check, lint, verify, diff, export, eject, cache, env"
 
 
 @pytest.mark.parametrize(

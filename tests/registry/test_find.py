@@ -133,7 +133,7 @@ class TestHubIds:
             "No entry pins the Hub repository 'openai/whisper-tyny', and there is no folder of that path. "
             "Nearest: 'openai/whisper-tiny' (entry whisper-tiny), "
         )
-        for part in ("'nest list' shows", "copy the folder of that family's entry", "'nest check FOLDER'"):
+        for part in ("'nest list' shows", "'nest adopt ", "recognises it"):
             assert part in text
 
     def test_a_repository_comes_before_a_folder_of_its_path(

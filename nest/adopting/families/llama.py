@@ -1,0 +1,110 @@
+"""Llama and its relatives: decoders of one definition, with other defaults for absent keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nest.adopting.common import COMMON, TEXT, idle
+from nest.adopting.families._rope import ROPE, rope_facts
+from nest.adopting.families._text import decoder_tables
+from nest.adopting.family import Family, Form, Refused
+from nest.adopting.keys import Flag, Key, Number, Only, Size, Values, shown
+
+__all__ = ["FAMILIES"]
+
+_DECODER: Mapping[str, Key] = {
+    **COMMON,
+    **TEXT,
+    **ROPE,
+    **idle("initializer_range", "attention_dropout", "pretraining_tp"),
+    "hidden_size": Size(4096),
+    "num_hidden_layers": Size(32),
+    "num_attention_heads": Size(32),
+    "hidden_act": Only("silu", "swish"),
+    "rms_norm_eps": Number(1e-6),
+    "tie_word_embeddings": Flag(False),
+}
+"""Keys that all of them have."""
+
+_LLAMA: Mapping[str, Key] = {
+    **_DECODER,
+    "vocab_size": Size(32000),
+    "intermediate_size": Size(11008),
+    "num_key_value_heads": Size(None),
+    "head_dim": Size(None),
+    "max_position_embeddings": Size(2048),
+    "attention_bias": Only(False),
+    "mlp_bias": Only(False),
+}
+
+# What old checkpoints keep beside their parameters, and compute anew.
+_BUFFERS = ("model.layers.{i}.self_attn.rotary_emb.inv_freq",)
+
+
+def _decoder(values: Values) -> dict[str, Any]:
+    """Generics and static fields that all of them have."""
+    heads, width = values["num_attention_heads"], values["hidden_size"]
+    return {
+        "D": width,
+        "Heads": heads,
+        "KvHeads": values["num_key_value_heads"] or heads,
+        "HeadDim": values["head_dim"] or width // heads,
+        "Inner": values["intermediate_size"],
+        "Layers": values["num_hidden_layers"],
+        "Vocab": values["vocab_size"],
+        "MaxTokens": values["max_position_embeddings"],
+        **rope_facts(values),
+        "eps": values["rms_norm_eps"],
+        "tied": values["tie_word_embeddings"],
+    }
+
+
+def _llama(values: Values) -> dict[str, Any]:
+    if values["hidden_size"] % values["num_attention_heads"]:
+        raise Refused(
+            f"'hidden_size' is {values['hidden_size']}, and a multiple of 'num_attention_heads' = "
+            f"{values['num_attention_heads']} is expected"
+        )
+    return _decoder(values)
+
+
+def window_of(values: Values) -> dict[str, Any]:
+    """The window that all layers have, by the keys of Qwen.
+
+    Raises:
+        Refused: some layers have one and others none.
+    """
+    size = values["sliding_window"] if values["use_sliding_window"] else None
+    layers, first = values["num_hidden_layers"], values["max_window_layers"]
+    kinds = values["layer_types"]
+    if kinds is None:
+        kinds = [_SLIDING if size is not None and layer >= first else _FULL for layer in range(layers)]
+    if not isinstance(kinds, list) or len(kinds) != layers or set(kinds) - {_SLIDING, _FULL}:
+        raise Refused(
+            f"'layer_types' is {shown(kinds)}, and '{_FULL}' or '{_SLIDING}' for each layer is expected"
+        )
+    if len(set(kinds)) > 1:
+        key = "layer_types" if values["layer_types"] is not None else "max_window_layers"
+        raise Refused(
+            f"'{key}' gives some layers a window and others none, and the definition has one for all"
+        )
+    if kinds[0] == _FULL:
+        return {}
+    if size is None:
+        raise Refused(f"'layer_types' has '{_SLIDING}', and there is no window: see 'use_sliding_window'")
+    return {"window": size}
+
+
+_SLIDING, _FULL = "sliding_attention", "full_attention"
+
+FAMILIES = (
+    Family(
+        model_type="llama",
+        forms={"LlamaForCausalLM": Form("smollm2-135m-instruct", idle=_BUFFERS)},
+        keys=_LLAMA,
+        generics=_llama,
+        tables=decoder_tables,
+        rules={"head": "lm_head.weight"},
+    ),
+)
