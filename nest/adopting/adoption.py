@@ -13,6 +13,7 @@ from typing import Any
 from nest.adopting.binding import fitting_binding
 from nest.adopting.draft import Draft
 from nest.adopting.family import Family, Refused, family_of
+from nest.adopting.keys import Size
 from nest.adopting.local import local_repository
 from nest.adopting.remote import remote_repository
 from nest.adopting.repository import Repository
@@ -142,7 +143,7 @@ def draft_of(repository: Repository) -> Draft:
     tensors = repository.tensors
     generics = {name: value for name, value in generics.items() if value is not None}
     generics["T"] = "bf16" if sum(prod(spec.shape) for spec in tensors.values()) >= _LARGE else "f32"
-    program = _program(root, generics, family, where)
+    program = _program(root, generics, family, values, where)
     sizes = {name: value.value for name, value in program.root.generics.items()}
     binding = fitting_binding(
         family,
@@ -162,15 +163,18 @@ def draft_of(repository: Repository) -> Draft:
     )
 
 
-def _program(root: Any, generics: Mapping[str, Any], family: Family, where: str) -> Program:
+def _program(
+    root: Any, generics: Mapping[str, Any], family: Family, values: Mapping[str, Any], where: str
+) -> Program:
     """The definition at the configuration's sizes."""
     try:
         return elaborate_with(
             root, {name: _fact(value) for name, value in generics.items()}, name=family.model_type
         )
-    except DefinitionError as error:
+    except (DefinitionError, ValueError, ZeroDivisionError) as error:
+        sizes = [f"{name} = {values[name]}" for name, key in family.keys.items() if isinstance(key, Size)]
         raise AdoptionError(
-            f"{where}: the definition of '{family.model_type}' has no such sizes. {error}"
+            f"{where}: the definition of '{family.model_type}' has no such sizes: {', '.join(sizes)}. {error}"
         ) from error
 
 

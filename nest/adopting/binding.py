@@ -75,18 +75,34 @@ def _candidates(
             "ignore": list(entry.bindings.ignore),
         }
         yield Binding(own, entry.name)
-        for prefixed in (own, *_variants(own, family.prefix)):
-            yield Binding(_fitted(prefixed, family, form, params, tensors))
+        for variant in _variants(own, family.prefix):
+            yield Binding(_fitted(variant, family, form, params, tensors))
 
 
 def _variants(content: Json, prefix: str) -> Iterator[Json]:
-    """The bindings with every tensor's name inside the prefix, and outside of it."""
+    """The bindings under the names that other versions of the same model have.
+
+    With every tensor's name inside the prefix or outside of it, and with a norm's parameters called as they were once.
+    """
+    placed = [content]
     if prefix:
-        inside = sum(name.startswith(prefix) for name in _names(content["bindings"]))
-        if inside:
-            yield _renamed(content, lambda name: name.removeprefix(prefix))
-        else:
-            yield _renamed(content, lambda name: prefix + name)
+        inside = any(name.startswith(prefix) for name in _names(content["bindings"]))
+        placed.append(
+            _renamed(content, (lambda n: n.removeprefix(prefix)) if inside else (lambda n: prefix + n))
+        )
+    for one in placed:
+        yield one
+        for other in (_renamed(one, _newer), _renamed(one, _older)):
+            if other != one:
+                yield other
+
+
+def _newer(name: str) -> str:
+    return re.sub(r"\.beta$", ".bias", re.sub(r"\.gamma$", ".weight", name))
+
+
+def _older(name: str) -> str:
+    return re.sub(r"(?<=\.LayerNorm)\.bias$", ".beta", re.sub(r"(?<=\.LayerNorm)\.weight$", ".gamma", name))
 
 
 def _fitted(

@@ -31,13 +31,17 @@ class UnfitError(Exception):
 
 @dataclass(frozen=True)
 class Size:
-    """A count of one or more. `default` is what the reference library takes where the key is absent."""
+    """A count of one or more. `default` is what the reference library takes where the key is absent.
+
+    null is a value where it is the default, and where it is `optional`.
+    """
 
     default: int | None
+    optional: bool = False
 
     def read(self, value: Any) -> int | None:
         """The value, checked. Raises `UnfitError`."""
-        if value is None and self.default is None:
+        if value is None and (self.optional or self.default is None):
             return None
         if type(value) is not int or value < 1:
             raise UnfitError("a whole number of at least 1 is expected")

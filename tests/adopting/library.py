@@ -19,7 +19,7 @@ transformers = pytest.importorskip("transformers")
 transformers.logging.disable_progress_bar()
 
 Array = np.ndarray[Any, Any]
-TOKENS = np.arange(18).reshape(2, 9) * 5 % 83
+TOKENS = np.arange(18).reshape(2, 9) * 7 % 79 + 4
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,53 @@ def _whisper_ours(model: Any) -> Any:
     return model.decode(TOKENS, model.encode(mel))
 
 
+_ROBERTA = {**_BERT, "pad_token_id": 1, "max_position_embeddings": 24}
+_MODERNBERT = {
+    "vocab_size": 83, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 4, "num_attention_heads": 3,
+    "max_position_embeddings": 20, "local_attention": 4, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "cls_token_id": 1, "sep_token_id": 2,
+}  # fmt: skip
+_VIT = {
+    "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 20,
+    "patch_size": 5, "num_channels": 3, "num_labels": 7,
+}  # fmt: skip
+
+
+def _decoder(architecture: str, **more: Any) -> Case:
+    return Case(architecture, {**_LLAMA, **more}, _logits, lambda model: model.forward(TOKENS))
+
+
+def _pixels(channels: int, height: int, width: int) -> Array:
+    return np.random.default_rng(2).normal(size=(2, channels, height, width)).astype(np.float32)
+
+
+def _vit_theirs(model: Any) -> Any:
+    side = model.config.image_size
+    height, width = side if isinstance(side, list | tuple) else (side, side)
+    return model(torch.from_numpy(_pixels(model.config.num_channels, height, width))).logits
+
+
+def _vit_ours(model: Any) -> Any:
+    sizes = model.entry.generics
+    return model.forward(_pixels(sizes["Channels"], sizes["Height"], sizes["Width"]))
+
+
+def _states(model: Any) -> Any:
+    return model(torch.from_numpy(TOKENS)).last_hidden_state
+
+
 CASES = {
-    "llama": Case("LlamaForCausalLM", _LLAMA, _logits, lambda model: model.forward(TOKENS)),
-    "bert": Case(
-        "BertModel",
-        _BERT,
-        lambda model: model(torch.from_numpy(TOKENS)).last_hidden_state,
-        lambda model: model.encode(TOKENS),
+    "llama": _decoder("LlamaForCausalLM"),
+    "mistral": _decoder("MistralForCausalLM", sliding_window=4),
+    "qwen2": _decoder("Qwen2ForCausalLM"),
+    "qwen3": _decoder("Qwen3ForCausalLM", head_dim=10),
+    "bert": Case("BertModel", _BERT, _states, lambda model: model.encode(TOKENS)),
+    "bert-words": Case("BertForMaskedLM", _BERT, _logits, lambda model: model.mask_logits(TOKENS)),
+    "roberta": Case("RobertaForMaskedLM", _ROBERTA, _logits, lambda model: model.mask_logits(TOKENS)),
+    "modernbert": Case(
+        "ModernBertForMaskedLM", _MODERNBERT, _logits, lambda model: model.mask_logits(TOKENS)
     ),
+    "vit": Case("ViTForImageClassification", _VIT, _vit_theirs, _vit_ours),
     "whisper": Case("WhisperForConditionalGeneration", _WHISPER, _whisper_theirs, _whisper_ours),
 }
-"""By `model_type`."""
+"""By kind: a `model_type`, and what is built on it where there are several."""

@@ -30,7 +30,17 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
             },
         },
     ),
+    "a Mistral with a window": ("mistral", {"rms_norm_eps": 1e-2}),
+    "a Qwen 2 with a window in every layer": (
+        "qwen2", {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 0},
+    ),
+    "a Qwen 3 of heads of their own size": ("qwen3", {"tie_word_embeddings": True}),
     "a bare BERT": ("bert", {"layer_norm_eps": 1e-3}),
+    "a BERT that fills in words": ("bert-words", {}),
+    "a RoBERTa with another padding": ("roberta", {"pad_token_id": 3}),
+    "a ModernBERT of another rhythm": ("modernbert", {"layer_types": [
+        "full_attention", "sliding_attention", "full_attention", "sliding_attention"]}),
+    "a ViT": ("vit", {"hidden_act": "quick_gelu", "num_labels": 5}),
     "a Whisper": ("whisper", {}),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from nest.adopting.families._text import tokenizer_table
 from nest.adopting.family import Refused, Tables
-from nest.adopting.keys import Values, shown
+from nest.adopting.keys import shown
 from nest.adopting.repository import Repository
 
 __all__ = ["sentence_facts", "sentence_tables"]
@@ -55,10 +55,42 @@ def _pooling(repository: Repository, file: str) -> str:
     return _POOLINGS[chosen[0]]
 
 
-def sentence_tables(repository: Repository, values: Values) -> Tables:
-    """`[task]` and `[tokenizer]`; none where there is no tokenizer that nest reads."""
+def sentence_tables(repository: Repository, most: int) -> Tables:
+    """`[task]`, `[tokenizer]` and `[embedding]`; none where there is no tokenizer that nest reads.
+
+    Args:
+        most: tokens that the encoder has positions for.
+
+    Raises:
+        Refused: texts are changed before they are tokenized, in a way that nest does not.
+    """
     given = repository.json("sentence_bert_config.json")
-    limit = given.get("max_seq_length") if isinstance(given, dict) else None
-    most = values["max_position_embeddings"]
+    given = given if isinstance(given, dict) else {}
+    if given.get("do_lower_case") is True:
+        raise Refused(
+            "sentence_bert_config.json: 'do_lower_case' is true, and nest leaves case to the tokenizer"
+        )
+    limit = given.get("max_seq_length")
     tables = tokenizer_table(repository, max_tokens=min(limit, most) if type(limit) is int else most)
-    return {"task": {"kind": "sentence-embedding"}, **tables} if tables else {}
+    if not tables:
+        return {}
+    prompts = _prompts(repository)
+    return {
+        "task": {"kind": "sentence-embedding"},
+        **tables,
+        **({"embedding": {"prompts": prompts}} if prompts else {}),
+    }
+
+
+def _prompts(repository: Repository) -> dict[str, str]:
+    """What is put in front of some texts, by what they are."""
+    given = repository.json("config_sentence_transformers.json")
+    given = given if isinstance(given, dict) else {}
+    if given.get("default_prompt_name") is not None:
+        raise Refused(
+            f"config_sentence_transformers.json: 'default_prompt_name' is {shown(given['default_prompt_name'])}, and "
+            f"nest puts a prompt in front of a text only where it is asked to"
+        )
+    prompts = given.get("prompts")
+    pairs = prompts.items() if isinstance(prompts, dict) else ()
+    return {name: text for name, text in pairs if isinstance(text, str) and text}

@@ -8,7 +8,7 @@ from nest.adopting.family import Refused, Tables
 from nest.adopting.keys import Values, shown
 from nest.adopting.repository import Repository
 
-__all__ = ["added_tokens", "decoder_tables", "tokenizer_table"]
+__all__ = ["added_tokens", "decoder_tables", "mask_tables", "tokenizer_table"]
 
 
 def tokenizer_table(repository: Repository, **more: Any) -> Tables:
@@ -60,3 +60,25 @@ def _chat_file(repository: Repository) -> str | None:
         return "chat_template.jinja"
     config = repository.json("tokenizer_config.json") or {}
     return "tokenizer_config.json" if isinstance(config.get("chat_template"), str) else None
+
+
+def mask_tables(repository: Repository, most: int) -> Tables:
+    """The tables of filling in a masked word; none where no tokenizer or no mask is known.
+
+    Args:
+        most: tokens that the encoder has positions for.
+    """
+    mask = _mask(repository)
+    tables = tokenizer_table(repository, max_tokens=most, mask=mask)
+    return {"task": {"kind": "fill-mask"}, **tables} if tables and mask else {}
+
+
+def _mask(repository: Repository) -> str | None:
+    """How the vocabulary spells the token that stands for a missing one."""
+    for file in ("special_tokens_map.json", "tokenizer_config.json"):
+        given = repository.json(file)
+        found = given.get("mask_token") if isinstance(given, dict) else None
+        text = found.get("content") if isinstance(found, dict) else found
+        if isinstance(text, str) and text:
+            return text
+    return next((text for text in ("[MASK]", "<mask>") if text in added_tokens(repository)), None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nest.adopting.common import COMMON, TEXT, idle
 from nest.adopting.families._rope import ROPE, rope_facts
 from nest.adopting.families._text import decoder_tables
 from nest.adopting.family import Family, Form, Refused
-from nest.adopting.keys import Flag, Key, Number, Only, Size, Values, shown
+from nest.adopting.keys import Anything, Flag, Key, Number, Only, Size, Values, shown
 
 __all__ = ["FAMILIES"]
 
@@ -98,13 +98,73 @@ def window_of(values: Values) -> dict[str, Any]:
 
 _SLIDING, _FULL = "sliding_attention", "full_attention"
 
-FAMILIES = (
-    Family(
-        model_type="llama",
-        forms={"LlamaForCausalLM": Form("smollm2-135m-instruct", idle=_BUFFERS)},
-        keys=_LLAMA,
-        generics=_llama,
+_MISTRAL: Mapping[str, Key] = {
+    **_LLAMA,
+    "intermediate_size": Size(14336),
+    "num_key_value_heads": Size(8, optional=True),
+    "max_position_embeddings": Size(131072),
+    "sliding_window": Size(4096, optional=True),
+}
+
+_QWEN2: Mapping[str, Key] = {
+    **_DECODER,
+    "vocab_size": Size(151936),
+    "intermediate_size": Size(22016),
+    "num_key_value_heads": Size(32, optional=True),
+    # Its configuration has none of its own, and the network takes one that is written there.
+    "head_dim": Size(None),
+    "max_position_embeddings": Size(32768),
+    "use_sliding_window": Flag(False),
+    "sliding_window": Size(4096, optional=True),
+    "max_window_layers": Anything(28),
+    "layer_types": Anything(),
+}
+
+_QWEN3: Mapping[str, Key] = {**_QWEN2, "head_dim": Size(128), "attention_bias": Only(False)}
+
+
+def _qwen(values: Values, **facts: Any) -> dict[str, Any]:
+    if type(values["max_window_layers"]) is not int:
+        raise Refused(
+            f"'max_window_layers' is {shown(values['max_window_layers'])}, and a whole number is expected"
+        )
+    return {**_decoder(values), **facts, **window_of(values)}
+
+
+def _family(
+    model_type: str, architecture: str, keys: Mapping[str, Key], generics: Callable[[Values], Any]
+) -> Family:
+    return Family(
+        model_type=model_type,
+        forms={architecture: Form("smollm2-135m-instruct", idle=_BUFFERS)},
+        keys=keys,
+        generics=generics,
         tables=decoder_tables,
-        rules={"head": "lm_head.weight"},
+        rules=_RULES,
+    )
+
+
+# What SmolLM2's bindings do not have, because it has no such parameters.
+_RULES = {
+    "head": "lm_head.weight",
+    **{
+        f"layers.{{i}}.attention.{name}_proj.bias": f"model.layers.{{i}}.self_attn.{name}_proj.bias"
+        for name in ("q", "k", "v")
+    },
+    **{
+        f"layers.{{i}}.attention.{name}_norm.weight": f"model.layers.{{i}}.self_attn.{name}_norm.weight"
+        for name in ("q", "k")
+    },
+}
+
+FAMILIES = (
+    _family("llama", "LlamaForCausalLM", _LLAMA, _llama),
+    _family(
+        "mistral",
+        "MistralForCausalLM",
+        _MISTRAL,
+        lambda values: {**_decoder(values), "window": values["sliding_window"]},
     ),
+    _family("qwen2", "Qwen2ForCausalLM", _QWEN2, lambda values: _qwen(values, qkv_bias=True)),
+    _family("qwen3", "Qwen3ForCausalLM", _QWEN3, lambda values: _qwen(values, qk_norm=True)),
 )
