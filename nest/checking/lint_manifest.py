@@ -40,7 +40,7 @@ def _weights(weights: Weights, link: str | None) -> Iterator[str]:
         lacking = [name for name in ("sha256", "size") if getattr(spec, name) is None]
         if lacking and spec.required and spec.no_digest is None:
             yield f"weights.files: '{spec.name}' has no {' and no '.join(lacking)}: a load could not tell other bytes"
-        if spec.no_digest is not None and spec.sha256 is not None:
+        if spec.no_digest is not None and not lacking:
             yield f"weights.files: '{spec.name}' has a sha256, and no_digest says why there is none"
     if weights.directory is not None:
         yield f"weights.directory: only this machine has {weights.directory}; publish the files, and pin the repository"

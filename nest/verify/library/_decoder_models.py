@@ -16,6 +16,9 @@ _CLASSES = {
     "gpt2": ("GPT2Config", "GPT2LMHeadModel"),
 }
 
+_NO_IDS = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
+"""The library's own would end texts, and may lie outside a small vocabulary."""
+
 
 def decoder_model(family: str, generics: Mapping[str, Any], statics: Mapping[str, Any]) -> Any:
     """The library's model of a family and these sizes, with weights of its own."""
@@ -23,7 +26,7 @@ def decoder_model(family: str, generics: Mapping[str, Any], statics: Mapping[str
 
     config, model = (getattr(transformers, name) for name in _CLASSES[family])
     given = _gpt2(generics, statics) if family == "gpt2" else _llama(family, generics, statics)
-    return model(config(**given, **_ids(generics)))
+    return model(config(**given, **_NO_IDS))
 
 
 def _llama(family: str, g: Mapping[str, Any], s: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,8 +61,3 @@ def _gpt2(g: Mapping[str, Any], s: Mapping[str, Any]) -> dict[str, Any]:
         "n_positions": g["MaxTokens"],
         "layer_norm_epsilon": s["eps"],
     }
-
-
-def _ids(g: Mapping[str, Any]) -> dict[str, int]:
-    """The library's own would lie outside a small vocabulary."""
-    return dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), g["Vocab"] - 1)
