@@ -1,4 +1,8 @@
-"""What all tests share: the marker of those that compare with the reference library."""
+"""What all tests share: the marker of those that compare with the reference library, and how XLA compiles.
+
+XLA's code for the CPU is made without LLVM's optimizations: the tests compile thousands of tiny programs and run each a
+few times. NEST_TEST_OPTIMIZED=1 compiles as users do.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ import importlib.util
 import os
 
 import pytest
+
+if os.environ.get("NEST_TEST_OPTIMIZED") != "1":
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

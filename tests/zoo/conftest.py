@@ -1,7 +1,12 @@
-"""The tiny settings of the zoo's definitions, each once."""
+"""The tiny settings of the zoo's definitions, each once.
+
+NEST_TEST_LADDER=all takes every entry on every backend and plan; else entries that make the same program but for its
+numbers are measured once, and the reference library is asked about every one.
+"""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -10,14 +15,22 @@ import pytest
 from nest.registry import entries
 from nest.verify import Setting, setting_of
 
+EVERYTHING = os.environ.get("NEST_TEST_LADDER") == "all"
+
 
 @cache
-def names() -> list[str]:
-    """One entry of each definition and tiny configuration: others would be the same programs again."""
+def names(*, numbers: bool = EVERYTHING) -> list[str]:
+    """One entry of each definition and tiny configuration: others would be the same programs again.
+
+    Args:
+        numbers: whether static fields that are numbers, such as a rotary base, make another program.
+    """
     chosen: dict[tuple[str, str, str], str] = {}
     for entry in entries():
         # What is no size, such as whether there is a bias, makes another program as well.
         facts = {n: v for n, v in entry.generics.items() if type(v) is not int and n != "T"}
+        if not numbers:
+            facts = {n: type(v).__name__ if isinstance(v, float | tuple) else v for n, v in facts.items()}
         tiny = sorted({**facts, **entry.manifest.tiny}.items())
         key = str(entry.source), entry.manifest.source.root, str(tiny)
         chosen.setdefault(key, entry.name)
@@ -32,5 +45,11 @@ def oracle_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", params=names())
 def setting(request: pytest.FixtureRequest, oracle_folder: Path) -> Setting:
-    """A tiny setting of the zoo."""
+    """A tiny setting of the zoo, one for each program."""
+    return setting_of(request.param, tiny=True, folder=oracle_folder)
+
+
+@pytest.fixture(scope="session", params=names(numbers=True))
+def numbered_setting(request: pytest.FixtureRequest, oracle_folder: Path) -> Setting:
+    """A tiny setting of the zoo, one for each program and its numbers."""
     return setting_of(request.param, tiny=True, folder=oracle_folder)
