@@ -90,9 +90,16 @@ def _generating(group: argparse._ArgumentGroup) -> None:
     add_sampling(group)
 
 
+def _pairing(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--text", metavar="TEXT", action="append", help="what may be on the pictures; may be repeated"
+    )
+
+
 _GROUPS = (
     _Group("speech to text", ("transcription",), _speech),
     _Group("sentence embedding", ("sentence-embedding",), _embedding),
     _Group("fill-mask and classes", ("fill-mask", "image-classification"), _likeliest),
     _Group("text generation", ("text-generation",), _generating),
+    _Group("pictures and texts", ("image-text-matching",), _pairing),
 )

@@ -138,12 +138,18 @@ class Tokenizer(Table):
     """The file that holds the vocabulary, one of `weights.files`.
 
     Of text encoders, `max_tokens` is the most tokens of a text, special ones counted; `mask` is how the vocabulary
-    spells the token that stands for a missing one.
+    spells the token that stands for a missing one. Of texts that go with pictures, `begin` and `end` stand around each
+    text, `pad` fills it up to `max_tokens`, as the model was trained, and a `canonical` one has neither capitals nor
+    punctuation.
     """
 
     file: RelativePath
     max_tokens: int | None = Field(None, ge=1)
     mask: Line | None = None
+    begin: TokenId | None = None
+    end: TokenId | None = None
+    pad: TokenId | None = None
+    canonical: bool = False
 
 
 class Embedding(Table):

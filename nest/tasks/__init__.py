@@ -5,9 +5,12 @@ from __future__ import annotations
 from nest.tasks._pipeline import pipeline
 from nest.tasks._streaming import Stream
 from nest.tasks._text_rows import Generation
+from nest.tasks.classify_image import ImageClassifier, Label
 from nest.tasks.embed import Embedder
+from nest.tasks.embed_image import ImageEmbedder
 from nest.tasks.fill import Choice, Filled, MaskFiller
 from nest.tasks.generate import Generator
+from nest.tasks.match import ImageTextMatcher
 from nest.tasks.text import TruncatedTextWarning
 from nest.tasks.transcribe import Segment, Transcriber, Transcript
 
@@ -17,6 +20,10 @@ __all__ = [
     "Filled",
     "Generation",
     "Generator",
+    "ImageClassifier",
+    "ImageEmbedder",
+    "ImageTextMatcher",
+    "Label",
     "MaskFiller",
     "Segment",
     "Stream",

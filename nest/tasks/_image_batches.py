@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
 from nest.ir.dim import Dim
+from nest.tasks._lending import Sessions
 from nest.tasks.image import ImageSource, is_one, load
 from nest.tasks.pixels import PixelSettings
+from nest.tasks.ragged import bucket
 
 __all__ = ["BATCH", "ImageEncoder", "listed"]
 
@@ -42,13 +44,11 @@ class ImageEncoder:
 
     def __init__(self, model: Any, settings: PixelSettings, *, plan: str = "exact") -> None:
         self.model = model
-        self.plan = plan
+        self._sessions = Sessions(model, plan)
         generics = model.program.root.generics
         sides = [generics.get(side) for side in ("Height", "Width")]
         height, width = (int(side) for side in sides if isinstance(side, Dim))
         self.settings = settings.to(height, width)
-        self._session: Any = None
-        self._lock = threading.Lock()
 
     def pixels(self, picture: ImageSource) -> NDArray[np.float32]:
         """What the model sees of one picture: float32 [3, height, width]."""
@@ -56,11 +56,8 @@ class ImageEncoder:
 
     def run(self, name: str, *inputs: Any) -> NDArray[np.float32]:
         """A result of an entry, as float32 on the host."""
-        with self._lock:
-            if self._session is None:
-                options = {} if self.plan == "exact" else {"plan": self.plan}
-                self._session = self.model.new_session(**options)
-            result = self._session.numpy(self._session.run_entry(name, list(inputs)))
+        with self._sessions.lend() as session:
+            result = session.numpy(session.run_entry(name, list(inputs)))
         return np.asarray(result, dtype=np.float32)
 
     def rows(self, name: str, pictures: Sequence[ImageSource], batch: int) -> NDArray[np.float32]:
@@ -69,7 +66,14 @@ class ImageEncoder:
         Raises:
             InputError: one cannot be read; it is named by its place where there are several.
         """
-        found = [self.run(name, np.stack(part)) for part in self._parts(pictures, batch)]
+        found = []
+        few_shapes = compiles_shapes(getattr(self.model, "backend", None))
+        for part in self._parts(pictures, batch):
+            pixels = np.stack(part)
+            if few_shapes:
+                empty = bucket(len(part), batch, 1) - len(part)
+                pixels = np.pad(pixels, [(0, empty), (0, 0), (0, 0), (0, 0)])
+            found.append(self.run(name, pixels)[: len(part)])
         return np.concatenate(found)
 
     def _parts(self, pictures: Sequence[ImageSource], batch: int) -> Iterator[list[NDArray[np.float32]]]:

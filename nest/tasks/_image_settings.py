@@ -8,9 +8,10 @@ from typing import Any
 
 from nest.errors import ManifestError, WeightsError
 from nest.registry import Entry
+from nest.tasks.captions import CaptionTokenizer
 from nest.tasks.pixels import PixelSettings
 
-__all__ = ["labels", "pixel_settings"]
+__all__ = ["caption_tokenizer", "labels", "pixel_settings"]
 
 
 def pixel_settings(entry: Entry) -> PixelSettings:
@@ -33,6 +34,31 @@ def pixel_settings(entry: Entry) -> PixelSettings:
         rescale=table.rescale or PixelSettings.rescale,
         mean=tuple(table.mean) if table.mean else PixelSettings.mean,
         std=tuple(table.std) if table.std else PixelSettings.std,
+    )
+
+
+def caption_tokenizer(entry: Entry, **fetch_options: Any) -> CaptionTokenizer:
+    """Fetch and read the file of [tokenizer], with what `nest.weights.fetch` takes as options.
+
+    Raises:
+        ManifestError: the entry names none, or not how long a text may be.
+        FetchError, DigestError, WeightsError: it cannot be had, or is not what it should be.
+    """
+    from nest.weights import fetch
+
+    table = entry.manifest.tokenizer
+    if table is None or table.max_tokens is None:
+        raise ManifestError(
+            f"{entry.directory / 'nest.toml'}: the task 'image-text-matching' needs 'tokenizer.file' and "
+            f"'tokenizer.max_tokens', and they are not there."
+        )
+    return CaptionTokenizer(
+        fetch(entry, [table.file], **fetch_options).files[table.file],
+        max_tokens=table.max_tokens,
+        begin=table.begin,
+        end=table.end,
+        pad=table.pad,
+        canonical=table.canonical,
     )
 
 

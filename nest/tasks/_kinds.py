@@ -45,6 +45,7 @@ KINDS = _table(
     Kind("text-generation", "text_generation", ("text",)),
     Kind("image-classification", "image_classification", ("vision",)),
     Kind("image-embedding", "image_embedding", ("vision",)),
+    Kind("image-text-matching", "image_text_matching", ("vision",)),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -43,24 +44,16 @@ def load(source: ImageSource) -> Picture:
     """
     pil = need("PIL.Image", extra="vision", purpose="read pictures")
     if isinstance(source, pil.Image):
-        return _upright(source, "the picture given")
+        return _upright(lambda: source, "the picture given")
     if hasattr(source, "__array__") and not isinstance(source, memoryview):
         return pil.fromarray(from_array(_numbers(source)))
     name, content = _content(source)
     if not content:
         raise InputError(f"There is no picture in {name}: it is empty (0 bytes).")
-    try:
-        with warnings.catch_warnings():
-            # A very large picture is refused below; what is odd in a file's metadata concerns nobody here.
-            warnings.simplefilter("ignore")
-            return _upright(pil.open(io.BytesIO(content)), name)
-    except pil.DecompressionBombError as error:
-        raise InputError(f"The picture in {name} is too large to be read: {_reason(error)}.") from error
-    except pil.UnidentifiedImageError as error:
-        raise InputError(
-            f"No picture could be read from {name} ({len(content)} bytes): it is in no format that Pillow knows. "
-            f"Expected a jpeg, png, webp or similar file."
-        ) from error
+    with warnings.catch_warnings():
+        # A far too large picture is refused; what is odd in a file's metadata concerns nobody here.
+        warnings.simplefilter("ignore")
+        return _upright(lambda: pil.open(io.BytesIO(content)), f"{name} ({len(content)} bytes)")
 
 
 def is_one(pictures: object) -> bool:
@@ -68,10 +61,12 @@ def is_one(pictures: object) -> bool:
     return not isinstance(pictures, list | tuple) and getattr(pictures, "ndim", 0) != 4
 
 
-def _upright(image: Any, name: str) -> Picture:
+def _upright(opened: Callable[[], Any], name: str) -> Picture:
     """Decode, turn, and convert."""
+    pil = need("PIL.Image", extra="vision", purpose="read pictures")
     operations = need("PIL.ImageOps", extra="vision", purpose="read pictures")
     try:
+        image = opened()
         image.load()
         turned = operations.exif_transpose(image)
         if 0 in turned.size:
@@ -79,6 +74,13 @@ def _upright(image: Any, name: str) -> Picture:
         return as_rgb(turned, name)
     except InputError:
         raise
+    except pil.DecompressionBombError as error:
+        raise InputError(f"The picture in {name} is too large to be read: {_reason(error)}.") from error
+    except pil.UnidentifiedImageError as error:
+        raise InputError(
+            f"No picture could be read from {name}: it is in no format that Pillow knows. Expected a jpeg, png or webp "
+            f"file, or the like."
+        ) from error
     except (
         Exception
     ) as error:  # decoders raise what they will on damaged files: OSError, SyntaxError, struct.error
@@ -133,5 +135,5 @@ def _read(path: Path) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    text = (str(error) or type(error).__name__).strip().rstrip(".")
+    text = " ".join((str(error) or type(error).__name__).split()).rstrip(".")
     return text[:1].lower() + text[1:]

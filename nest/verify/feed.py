@@ -76,6 +76,8 @@ class Feed:
         symbols = self._symbols(function)
         given: dict[str, Array] = {}
         for argument in known:
+            if _is_shared(argument, function):
+                continue
             value = self._given(argument, row, symbols)
             if value is not None:
                 given[argument.name] = value
@@ -84,7 +86,8 @@ class Feed:
         own = self._own_lengths(known, row, full)
         for argument in known:
             if argument.name not in given:
-                given[argument.name] = self._drawn(argument, row, {**full, **own}, known)
+                drawn = Row(0) if _is_shared(argument, function) else row
+                given[argument.name] = self._drawn(argument, drawn, {**full, **own}, known)
         return {a.name: given[a.name] for a in known}
 
     def advance(self, name: str, row: Row, arguments: Mapping[str, Array], results: Sequence[Array]) -> None:
@@ -206,6 +209,13 @@ def _takes_slots(function: Function) -> bool:
         if node.op == "update" or (isinstance(inner, Function) and _takes_slots(inner)):
             return True
     return False
+
+
+def _is_shared(argument: Argument, function: Function) -> bool:
+    """Whether an argument has no axis of rows: rows beside each other are called with one and the same."""
+    shape = argument.parameter.type.shape
+    rows = rows_symbol(function)
+    return argument.role == "float" and bool(shape) and rows is not None and shape[0].as_symbol() != rows
 
 
 def _fits(wanted: TensorType, got: TensorType, free: list[bool]) -> bool:

@@ -64,6 +64,8 @@ def collect(
         same_name = texts.setdefault(block.name, [])
 
         def method_name(f: Function, local: dict[int, str] = name_of) -> str:
+            if is_layer(f.block):
+                return f.name  # the framework's own layer, which takes every rank
             return local.get(id(f)) or _method_names(_in_source_order(by_block[f.block.key]))[id(f)]
 
         writers = [MethodWriter(f, dialect, method_name) for f in functions]

@@ -124,7 +124,8 @@ def _constructor(
     lines: list[str] = []
     for name, param in block.params.items():
         lines += comments.get(name, [])
-        empty = renamed(Call(Name("torch.empty"), [Raw(spell(d)) for d in param.type.shape]), names)
+        sizes = [Raw(spell(d)) for d in param.type.shape] or [Raw("()")]  # a scalar's shape is spelled too
+        empty = renamed(Call(Name("torch.empty"), sizes), names)
         if param.trainable:
             made = f"self.{name} = nn.Parameter({empty.flat()})"
         else:

@@ -20,6 +20,10 @@ __all__ = ["library_of"]
 _FAMILIES = {
     "whisper": "nest.verify.library.whisper",
     "bert": "nest.verify.library.bert",
+    "clip": "nest.verify.library.clip",
+    "dinov2": "nest.verify.library.dinov2",
+    "resnet": "nest.verify.library.resnet",
+    "siglip": "nest.verify.library.siglip",
     "vit": "nest.verify.library.vit",
     "modernbert": "nest.verify.library.modernbert",
     **dict.fromkeys(("llama", "qwen2", "qwen3", "phi3", "gpt2"), "nest.verify.library.decoder"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["filled", "renamed"]
+__all__ = ["filled", "renamed", "tower"]
 
 Array = np.ndarray[Any, Any]
 
@@ -18,6 +18,16 @@ def renamed(path: str, names: Mapping[str, str]) -> str:
     for ours, theirs in names.items():
         text = text.replace(f".{ours}.", f".{theirs}.")
     return text.strip(".")
+
+
+def tower(sizes: Mapping[str, int], name: str) -> dict[str, int]:
+    """What the library's configuration of one of two encoders takes, from generics such as `VisionD`."""
+    return {
+        "hidden_size": sizes[f"{name}D"],
+        "num_attention_heads": sizes[f"{name}Heads"],
+        "intermediate_size": sizes[f"{name}Inner"],
+        "num_hidden_layers": sizes[f"{name}Layers"],
+    }
 
 
 def filled(model: Any, params: Mapping[str, Array], name_of: Callable[[str], str]) -> Any:
