@@ -18,7 +18,9 @@ def update_cache(cache: Tensor, value: Tensor, pos: Tensor | int, axis: int) -> 
     if isinstance(pos, int):
         cache.narrow(axis, pos, length).copy_(value)
         return cache
-    slots = pos.long()[:, None] + torch.arange(length, device=cache.device)
+    slots = pos.long()[:, None]
+    if length > 1:
+        slots = slots + torch.arange(length, device=cache.device)
     shape = [1] * cache.ndim
     shape[0], shape[axis] = slots.shape
     return cache.scatter_(axis, slots.view(shape).expand_as(value), value)
@@ -26,8 +28,10 @@ def update_cache(cache: Tensor, value: Tensor, pos: Tensor | int, axis: int) -> 
 
 def causal_mask(pos: Tensor, queries: int, keys: int) -> Tensor:
     """True [B, 1, queries, keys] where query i, at slot pos + i of its row, sees the key of a slot."""
-    last = pos[:, None] + torch.arange(queries, device=pos.device)
-    return (torch.arange(keys, device=pos.device) <= last[:, :, None])[:, None]
+    last = pos[:, None]
+    if queries > 1:
+        last = last + torch.arange(queries, device=pos.device)
+    return (torch.arange(keys, dtype=last.dtype, device=pos.device) <= last[:, :, None])[:, None]
 
 
 def attention(
@@ -105,18 +109,21 @@ def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
 def rope(x: Tensor, pos: Tensor, inv_freq: Tensor, layout: str, scale: float) -> Tensor:
     """Rotate the first 2R elements of x [B, H, S, E] by pos times R frequencies, in f32."""
     if pos.ndim == 1:
-        pos = pos[:, None] + torch.arange(x.shape[2], device=pos.device)
-    angle = pos[:, None, :, None].float() * inv_freq
-    cos, sin = angle.cos() * scale, angle.sin() * scale
+        pos = pos[:, None] if x.shape[2] == 1 else pos[:, None] + torch.arange(x.shape[2], device=pos.device)
+    angle = pos[:, None, :, None] * inv_freq
+    cos, sin = angle.cos(), angle.sin()
+    if scale != 1.0:
+        cos, sin = cos * scale, sin * scale
     R = inv_freq.shape[0]
     part = x[..., : 2 * R].float()
     if layout == "half":
-        a, b = part[..., :R], part[..., R:]
+        a, b = part.chunk(2, dim=3)
         turned = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=3)
     else:
         a, b = part[..., 0::2], part[..., 1::2]
         turned = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=4).flatten(3)
-    return torch.cat([turned.to(x.dtype), x[..., 2 * R :]], dim=3)
+    turned = turned.to(x.dtype)
+    return turned if x.shape[3] == 2 * R else torch.cat([turned, x[..., 2 * R :]], dim=3)
 
 
 def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
