@@ -154,7 +154,7 @@ def draft_of(repository: Repository) -> Draft:
         {name: value for name, value in sizes.items() if isinstance(value, int | str)},
         source=repository.name,
     )
-    manifest = manifest_of(repository, like, form, family, generics, tables, binding, entry_names(root))
+    manifest = manifest_of(repository, like, form, generics, tables, binding, entry_names(root))
     return Draft(
         manifest,
         None if binding.entry else binding.content,

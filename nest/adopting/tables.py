@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nest.adopting.binding import Binding
-from nest.adopting.family import Family, Form, Tables
+from nest.adopting.family import Form, Tables
 from nest.adopting.repository import Repository
 from nest.checking._licenses import license_fault
 from nest.errors import AdoptionError
 from nest.registry import Entry, FileSpec
 
-__all__ = ["entry_name", "manifest_of", "owner_path"]
+__all__ = ["entry_name", "manifest_of", "owner_path", "weights_table"]
 
 _READ = (
     "config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json", "modules.json",
@@ -27,7 +27,6 @@ def manifest_of(
     repository: Repository,
     like: Entry,
     form: Form,
-    family: Family,
     generics: Mapping[str, Any],
     tables: Tables,
     binding: Binding,
@@ -57,9 +56,9 @@ def manifest_of(
         "generics": {**generics, **session},
         "check": check,
         "tolerance": bounds,
-        "tiny": dict(own.tiny),
+        "tiny": {name: value for name, value in own.tiny.items() if name in generics or name in session},
         **tables,
-        "weights": _weights(repository, tables, _bindings_path(like, binding)),
+        "weights": weights_table(repository, tables, _bindings_path(like, binding)),
     }
     return {name: table for name, table in found.items() if table}
 
@@ -130,7 +129,7 @@ def _check_tokens(repository: Repository, generation: Mapping[str, Any], vocabul
                 )
 
 
-def _weights(repository: Repository, tables: Tables, bindings: str) -> dict[str, Any]:
+def weights_table(repository: Repository, tables: Tables, bindings: str) -> dict[str, Any]:
     """`[weights]`: every file that a load needs, and those that were read, with their pins."""
     named = [table["file"] for table in tables.values() if isinstance(table.get("file"), str)]
     needed = list(dict.fromkeys([*repository.weights, *named]))

@@ -174,6 +174,8 @@ _COMMANDS = {
         "recognise a checkpoint that no entry lists, and bind it to a definition",
         _adopt_options.adopt,
     ),
+    "new": ("make the folder of a new entry", _adopt_options.new),
+    "bind": ("propose bindings from names and shapes", _adopt_options.bind),
     "pull": ("fetch and verify the files of entries", _source_options.pull),
     "list": ("list the entries of the zoo", _list),
     "show": ("show what an entry is, takes and gives", _show),

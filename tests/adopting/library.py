@@ -118,6 +118,9 @@ def _whisper_ours(model: Any) -> Any:
 
 
 _ROBERTA = {**_BERT, "pad_token_id": 1, "max_position_embeddings": 24}
+_GPT2 = {
+    "vocab_size": 83, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 32, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
 _MODERNBERT = {
     "vocab_size": 83, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 4, "num_attention_heads": 3,
     "max_position_embeddings": 20, "local_attention": 4, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
@@ -157,6 +160,8 @@ CASES = {
     "mistral": _decoder("MistralForCausalLM", sliding_window=4),
     "qwen2": _decoder("Qwen2ForCausalLM"),
     "qwen3": _decoder("Qwen3ForCausalLM", head_dim=10),
+    "phi3": _decoder("Phi3ForCausalLM"),
+    "gpt2": Case("GPT2LMHeadModel", _GPT2, _logits, lambda model: model.forward(TOKENS)),
     "bert": Case("BertModel", _BERT, _states, lambda model: model.encode(TOKENS)),
     "bert-words": Case("BertForMaskedLM", _BERT, _logits, lambda model: model.mask_logits(TOKENS)),
     "roberta": Case("RobertaForMaskedLM", _ROBERTA, _logits, lambda model: model.mask_logits(TOKENS)),

@@ -28,7 +28,8 @@ EXAMPLES = int(os.environ.get("NEST_TEST_ADOPTIONS", "6"))
 
 SIZES = {
     "hidden_size", "d_model", "num_hidden_layers", "encoder_layers", "decoder_layers", "vocab_size", "image_size",
-    "patch_size", "num_mel_bins", "max_source_positions", "intermediate_size", "encoder_ffn_dim", "decoder_ffn_dim",
+    "patch_size", "num_mel_bins", "n_embd", "n_layer", "max_source_positions", "intermediate_size", "encoder_ffn_dim",
+    "decoder_ffn_dim",
 }  # fmt: skip
 """Keys that are never left out: their defaults are the sizes of published models."""
 
@@ -66,6 +67,7 @@ POOLS: dict[str, list[Any]] = {
     "hidden_activation": ["gelu", "silu"], "activation_function": ["relu", "gelu"],
     "rope_parameters": ROPE, "rope_scaling": ROPE, "rope_theta": [300.0, 90], "partial_rotary_factor": [0.5, 1.0],
     "global_rope_theta": [50.0], "local_rope_theta": [50.0], "rms_norm_eps": [0.1, 1e-3], "layer_norm_eps": [0.1, 1e-3],
+    "n_embd": [32], "n_layer": [1], "n_head": [2, 3], "n_positions": [40], "n_inner": [20, None],
     "norm_eps": [0.1], "num_labels": [3], "id2label": [{"0": "a", "1": "b", "2": "c"}],
     "layer_norm_epsilon": [0.1], "tie_word_embeddings": [True, False],
 }  # fmt: skip

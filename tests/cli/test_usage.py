@@ -8,7 +8,8 @@ import nest
 
 from .conftest import Command
 
-COMMANDS = "run, chat, adopt, pull, list, show, inspect, check, lint, verify, diff, export, eject, cache, env"
+_NAMES = "run chat adopt new bind pull list show inspect check lint verify diff export eject cache env"
+COMMANDS = ", ".join(_NAMES.split())
 
 
 @pytest.mark.parametrize(

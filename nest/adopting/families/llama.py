@@ -132,11 +132,11 @@ def _qwen(values: Values, **facts: Any) -> dict[str, Any]:
 
 
 def _family(
-    model_type: str, architecture: str, keys: Mapping[str, Key], generics: Callable[[Values], Any]
+    model_type: str, architecture: str, like: str, keys: Mapping[str, Key], generics: Callable[[Values], Any]
 ) -> Family:
     return Family(
         model_type=model_type,
-        forms={architecture: Form("smollm2-135m-instruct", idle=_BUFFERS)},
+        forms={architecture: Form(like, idle=_BUFFERS)},
         keys=keys,
         generics=generics,
         tables=decoder_tables,
@@ -157,14 +157,42 @@ _RULES = {
     },
 }
 
+_PHI3: Mapping[str, Key] = {
+    **_DECODER,
+    **idle("resid_pdrop", "embd_pdrop", "original_max_position_embeddings"),
+    "vocab_size": Size(32064),
+    "hidden_size": Size(3072),
+    "intermediate_size": Size(8192),
+    "num_key_value_heads": Size(None),
+    "head_dim": Size(None),
+    "max_position_embeddings": Size(4096),
+    "rms_norm_eps": Number(1e-5),
+    "sliding_window": Size(None),
+    "attention_bias": Only(False),
+}
+
 FAMILIES = (
-    _family("llama", "LlamaForCausalLM", _LLAMA, _llama),
+    _family("llama", "LlamaForCausalLM", "smollm2-135m-instruct", _LLAMA, _llama),
     _family(
         "mistral",
         "MistralForCausalLM",
+        "mistral-7b-instruct-v0.3",
         _MISTRAL,
         lambda values: {**_decoder(values), "window": values["sliding_window"]},
     ),
-    _family("qwen2", "Qwen2ForCausalLM", _QWEN2, lambda values: _qwen(values, qkv_bias=True)),
-    _family("qwen3", "Qwen3ForCausalLM", _QWEN3, lambda values: _qwen(values, qk_norm=True)),
+    _family(
+        "qwen2",
+        "Qwen2ForCausalLM",
+        "qwen2.5-0.5b-instruct",
+        _QWEN2,
+        lambda values: _qwen(values, qkv_bias=True),
+    ),
+    _family("qwen3", "Qwen3ForCausalLM", "qwen3-0.6b", _QWEN3, lambda values: _qwen(values, qk_norm=True)),
+    _family(
+        "phi3",
+        "Phi3ForCausalLM",
+        "phi-3-mini-4k-instruct",
+        _PHI3,
+        lambda values: {**_decoder(values), "window": values["sliding_window"]},
+    ),
 )
