@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from PIL import Image
 
 from nest.registry import entries, find
 from nest.tasks._image_settings import pixel_settings
+from nest.tasks.image import load
 from nest.tasks.pixels import PixelSettings
 
 COFFEE = Path(__file__).parents[2] / "assets" / "images" / "coffee.jpg"
@@ -44,6 +47,13 @@ def processor(name: str) -> Any:
     return SiglipImageProcessorPil(size=square, resample=3, **half)
 
 
+def more_pictures() -> Iterator[Any]:
+    """Those of the folder that NEST_TEST_PICTURES names, for who has photographs at hand."""
+    folder = os.environ.get("NEST_TEST_PICTURES")
+    for path in sorted(Path(folder).iterdir()) if folder else []:
+        yield load(path)
+
+
 @pytest.mark.reference
 @pytest.mark.parametrize("name", PICTURES)
 def test_pixels_are_the_reference_library_s(name: str) -> None:
@@ -58,7 +68,7 @@ def test_pixels_are_the_reference_library_s(name: str) -> None:
         photograph.resize((31, 23)),
         Image.fromarray(noise),
     ]
-    for picture in [*shapes, photograph.resize((1, 1)), photograph.resize((700, 9))]:
+    for picture in [*shapes, photograph.resize((1, 1)), photograph.resize((700, 9)), *more_pictures()]:
         wanted = theirs(picture, return_tensors="np")["pixel_values"][0]
         found = ours(picture)
         assert found.dtype == wanted.dtype == np.float32
