@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
+from nest.bench._turns import Job, serve
 from nest.registry import Entry, find
 from nest.verify.speech import Recordings, recordings_of
 
-__all__ = ["CONTENDERS", "Work", "serve"]
+__all__ = ["CONTENDERS", "Work"]
 
 Array = np.ndarray[Any, Any]
-Job = Callable[[], Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -164,23 +161,9 @@ CONTENDERS: dict[str, Callable[[Work], Job]] = {
 }
 
 
-def serve(name: str, threads: int, ctranslate2: str) -> None:
-    """Do the job once for each line of standard input; a line of JSON each: milliseconds of the clock and of
-    the processor, ids and peak memory."""
-    import resource
-
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    job = CONTENDERS[name](_work(threads, ctranslate2))
-    job()
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        start, busy = perf_counter(), process_time()
-        ids = job()
-        taken, busy = 1e3 * (perf_counter() - start), 1e3 * (process_time() - busy)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps({"ms": taken, "busy": busy, "ids": list(ids), "peak": peak}), flush=True)
+def _main(name: str, threads: str, ctranslate2: str) -> None:
+    serve(lambda: CONTENDERS[name](_work(int(threads), ctranslate2)), int(threads))
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    _main(*sys.argv[1:])
