@@ -211,6 +211,9 @@ def _full(w: MethodWriter, n: Node) -> Expr:
 
 @rule("constant")
 def _constant(w: MethodWriter, n: Node) -> Expr:
+    made = n.outputs[0].type
+    if made.rank == 1 and made.dtype.value == "f32" and n.attrs["values"] and "device" in _made(w, n):
+        return w.helper("table", literal(_listed(n.attrs["values"])), w.like())
     return torch_function("torch.tensor", literal(_listed(n.attrs["values"])), **_made(w, n))
 
 
@@ -332,7 +335,10 @@ def _attention(w: MethodWriter, n: Node) -> Expr:
         kwargs["attn_mask"] = w.helper("causal_mask", w.expr(pos), *sizes)
     if n.attrs["scale"] is not None:
         kwargs["scale"] = literal(n.attrs["scale"])
-    if not q.type.shape[1].same(k.type.shape[1]):  # type: ignore[union-attr]
+    grouped = not q.type.shape[1].same(k.type.shape[1])  # type: ignore[union-attr]
+    if grouped and "attn_mask" in kwargs and q.type.shape[2].value == 1 and mask is None:  # type: ignore[union-attr]
+        return w.helper("attend_shared", w.expr(q), w.expr(k), w.expr(v), **kwargs)
+    if grouped:
         kwargs["enable_gqa"] = literal(True)
     if getattr(w.dialect, "plan", "exact") == "fast":
         return w.helper("attend", w.expr(q), w.expr(k), w.expr(v), **kwargs)

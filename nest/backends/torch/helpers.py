@@ -99,6 +99,20 @@ def attend(
     return torch.matmul(torch.softmax(scores, dim=3), v)
 
 
+def attend_shared(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor, scale: float | None = None) -> Tensor:
+    """One query [B, H, 1, E] over keys [B, G, K, E]: heads that share keys go as queries, so that none is repeated."""
+    B, H, _, E = q.shape
+    shared = q.reshape(B, k.shape[1], H // k.shape[1], E)
+    return F.scaled_dot_product_attention(shared, k, v, attn_mask=attn_mask, scale=scale).reshape(B, H, 1, -1)
+
+
+def table(values: list[float], like: Tensor) -> Tensor:
+    """Numbers on the device of `like`. A CUDA graph cannot copy them from the host, and makes them one by one."""
+    if like.is_cuda and torch.cuda.is_current_stream_capturing():
+        return torch.stack([torch.full((), v, dtype=torch.float32, device=like.device) for v in values])
+    return torch.tensor(values, dtype=torch.float32, device=like.device)
+
+
 def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """x / sqrt(mean(x*x) + eps) * weight over the last axis, in f32."""
     h = x.float()
@@ -158,5 +172,17 @@ def repeat(
 
 HELPERS = {
     f.__name__: f
-    for f in (update_cache, causal_mask, attention, rms_norm, rope, top_k, expert_linear, repeat, attend)
+    for f in (
+        update_cache,
+        causal_mask,
+        attention,
+        rms_norm,
+        rope,
+        top_k,
+        expert_linear,
+        repeat,
+        attend,
+        attend_shared,
+        table,
+    )
 }
