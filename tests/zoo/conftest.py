@@ -27,8 +27,9 @@ def names(*, numbers: bool = EVERYTHING) -> list[str]:
     """
     chosen: dict[tuple[str, str, str], str] = {}
     for entry in entries():
-        # What is no size, such as whether there is a bias, makes another program as well.
-        facts = {n: v for n, v in entry.generics.items() if type(v) is not int and n != "T"}
+        # What is no size, such as whether there is a bias, makes another program as well. Both kinds of heads, tied and
+        # not, are among those that are left.
+        facts = {n: v for n, v in entry.generics.items() if type(v) is not int and n not in ("T", "tied")}
         if not numbers:
             facts = {n: type(v).__name__ if isinstance(v, float | tuple) else v for n, v in facts.items()}
         tiny = sorted({**facts, **entry.manifest.tiny}.items())
