@@ -54,7 +54,16 @@ def check_bindings(
     else:
         for fault in _list_faults(entry, tensors):
             report.fault(_PART, f"{entry.directory / TENSORS_FILE}: {fault}")
+    _compare_bytes(entry, tensors, report)
     _resolve(entry, program, tensors, report)
+
+
+def _compare_bytes(entry: Entry, tensors: Tensors, report: Report) -> None:
+    """`weights.tensor_bytes` is what the tensors take."""
+    stated = entry.manifest.weights.tensor_bytes if entry.manifest.weights else None
+    taken = sum(spec.nbytes for spec in tensors.specs.values())
+    if stated not in (None, taken):
+        report.fault(_PART, f"weights.tensor_bytes is {stated}, and the checkpoint's tensors take {taken}")
 
 
 def _resolve(entry: Entry, program: Program, tensors: Tensors, report: Report) -> None:

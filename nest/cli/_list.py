@@ -75,7 +75,8 @@ def _table(chosen: list[Card]) -> str:
 
 
 def _row(card: Card) -> tuple[str, ...]:
-    return (card.name, card.task or "-", file_size(card.size), card.license, card.title)
+    about = "" if card.size_exact or card.size is None else "~"
+    return (card.name, card.task or "-", about + file_size(card.size), card.license, card.title)
 
 
 def _facts(card: Card) -> dict[str, Any]:
@@ -90,6 +91,7 @@ def _facts(card: Card) -> dict[str, Any]:
         "aliases": card.aliases,
         "license": card.license,
         "size": card.size,
+        "size_exact": card.size_exact,
         "repo": card.repo,
         "folder": card.folder,
         "trusted": card.trusted,

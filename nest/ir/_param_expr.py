@@ -41,6 +41,11 @@ class TensorSpec:
     shape: tuple[int, ...]
     dtype: str
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its values take."""
+        return STORED_DTYPES[self.dtype] * math.prod(self.shape)
+
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 

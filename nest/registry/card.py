@@ -24,7 +24,8 @@ _WANTED = re.compile(r"\[\s*(model|task|weights)\s*\]")
 class Card:
     """The heading of one entry.
 
-    `also` are kinds of task beside `task`. `size` is the bytes of what a load needs, None where one is not known.
+    `also` are kinds of task beside `task`. `size` is the bytes of what a load needs, None where nobody
+    knows; not `size_exact` where it is that of the tensors, or lacks a file's.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Card:
     aliases: tuple[str, ...]
     repo: str | None
     size: int | None
+    size_exact: bool
 
 
 class CardError(Exception):
@@ -71,6 +73,7 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
         raise CardError(f"{file}, 'model.name': expected the name of its folder; came '{words['name']}'")
     kinds, repo = _table(file, tables, "task"), weights.get("repo")
     task = kinds.get("kind")
+    size, exact = _size(weights.get("files"), weights.get("tensor_bytes"))
     return Card(
         folder=folder,
         trusted=trusted,
@@ -79,7 +82,8 @@ def read_card(folder: Path, *, trusted: bool) -> Card:
         tags=_texts(model.get("tags")),
         aliases=_texts(model.get("aliases")),
         repo=repo if isinstance(repo, str) and repo.isprintable() else None,
-        size=_size(weights.get("files")),
+        size=size,
+        size_exact=exact,
         **words,
     )
 
@@ -120,14 +124,22 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str) and item.isprintable())
 
 
-def _size(files: Any) -> int | None:
+def _size(files: Any, tensor_bytes: Any) -> tuple[int | None, bool]:
+    """Bytes of the files that a load needs, and whether they are exact; None where the checkpoint's are not known."""
     if not isinstance(files, list):
-        return None
-    needed = [
-        item.get("size") if isinstance(item, dict) else None for item in files if not _is_optional(item)
-    ]
-    sizes = [size for size in needed if type(size) is int and size >= 0]
-    return sum(sizes) if sizes and len(sizes) == len(needed) else None
+        return None, False
+    needed = [item for item in files if not _is_optional(item)]
+    sizes = [item.get("size") if isinstance(item, dict) else None for item in needed]
+    known = [size for size in sizes if type(size) is int and size >= 0]
+    total = sum(known) if known else None
+    if any(size is None and _is_checkpoint(item) for item, size in zip(needed, sizes, strict=True)):
+        total = (total or 0) + tensor_bytes if type(tensor_bytes) is int and tensor_bytes >= 0 else None
+    return total, len(known) == len(needed)
+
+
+def _is_checkpoint(item: Any) -> bool:
+    name = item.get("name") if isinstance(item, dict) else item
+    return isinstance(name, str) and name.endswith(".safetensors")
 
 
 def _is_optional(item: Any) -> bool:

@@ -113,11 +113,13 @@ class Weights(Table):
     """Where the weights are published, at which commit, and which checkpoint tensor is which parameter.
 
     `directory` is of an adopted folder: its files lie there and nowhere else, and no network is asked for them.
+    `tensor_bytes` is how much the tensors take together, for a checkpoint whose files' sizes are not known.
     """
 
     repo: Repository
     revision: Commit
     directory: Line | None = None
+    tensor_bytes: Size | None = None
     files: list[Annotated[FileSpec, BeforeValidator(_file_spec), SHORT_FILE]] = Field(min_length=1)
     bindings: EntryPath = "bindings.json"
     mirror: list[Mirror] = []

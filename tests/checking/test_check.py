@@ -47,6 +47,13 @@ def test_the_entries_of_the_zoo_have_no_fault(name: str) -> None:
     assert said(report, "bindings", "ok") == ["167 parameters, 167 tensors of tensors.json, one to one"]
 
 
+def test_the_bytes_of_the_tensors_are_counted(copy: Copy) -> None:
+    copy.edit("nest.toml", "\nfiles = [", "\ntensor_bytes = 1000\nfiles = [")
+    assert said(run(copy), "bindings", "fault") == [
+        "weights.tensor_bytes is 1000, and the checkpoint's tensors take 151042560"
+    ]
+
+
 def test_an_unknown_entry_is_an_error() -> None:
     with pytest.raises(UnknownEntryError):
         check("whisper-tinny")

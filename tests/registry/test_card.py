@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nest.registry import zoo_directory
+from nest.registry import cards, zoo_directory
 from nest.registry.card import _heading_tables, read_card
 
 WANTED = ("model", "weights", "task")
@@ -58,3 +58,11 @@ def test_what_a_terminal_would_obey_is_left_out(tmp_path: Path) -> None:
     )
     card = read_card(folder, trusted=False)
     assert (card.tags, card.aliases, card.task, card.repo, card.size) == (("fine",), ("b",), None, None, None)
+
+
+def test_a_size_that_is_not_known_exactly() -> None:
+    """From the bytes of the tensors where the files' sizes are not known."""
+    by_name = {card.name: card for card in cards()[0]}
+    assert by_name["llama-3.1-8b-instruct"].size == 2 * 8_030_261_248
+    assert not by_name["llama-3.1-8b-instruct"].size_exact
+    assert by_name["whisper-tiny.en"].size_exact
