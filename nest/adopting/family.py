@@ -14,7 +14,7 @@ from nest.errors import AdoptionError
 
 __all__ = ["Family", "Form", "Refused", "families", "family_of"]
 
-_MODULES = ("bert", "gpt2", "llama", "modernbert", "roberta", "vit", "whisper")
+_MODULES = ("bert", "dinov2", "gpt2", "llama", "modernbert", "roberta", "vit", "whisper")
 
 
 class Refused(Exception):  # noqa: N818  a verdict, which becomes an AdoptionError with the others

@@ -126,9 +126,13 @@ _MODERNBERT = {
     "max_position_embeddings": 20, "local_attention": 4, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
     "cls_token_id": 1, "sep_token_id": 2,
 }  # fmt: skip
+_DINO = {
+    "hidden_size": 24, "mlp_ratio": 2, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 20,
+    "patch_size": 5, "num_channels": 3,
+}  # fmt: skip
 _VIT = {
     "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 20,
-    "patch_size": 5, "num_channels": 3, "num_labels": 7,
+    "patch_size": 5, "num_channels": 3, "id2label": {n: f"class {n}" for n in range(7)},
 }  # fmt: skip
 
 
@@ -140,15 +144,21 @@ def _pixels(channels: int, height: int, width: int) -> Array:
     return np.random.default_rng(2).normal(size=(2, channels, height, width)).astype(np.float32)
 
 
+def _pictures(model: Any) -> Array:
+    sizes = model.entry.generics
+    return _pixels(sizes["Channels"], sizes["Height"], sizes["Width"])
+
+
+def _dino_theirs(model: Any) -> Any:
+    side = model.config.image_size
+    height, width = side if isinstance(side, list | tuple) else (side, side)
+    return model(torch.from_numpy(_pixels(model.config.num_channels, height, width))).last_hidden_state
+
+
 def _vit_theirs(model: Any) -> Any:
     side = model.config.image_size
     height, width = side if isinstance(side, list | tuple) else (side, side)
     return model(torch.from_numpy(_pixels(model.config.num_channels, height, width))).logits
-
-
-def _vit_ours(model: Any) -> Any:
-    sizes = model.entry.generics
-    return model.forward(_pixels(sizes["Channels"], sizes["Height"], sizes["Width"]))
 
 
 def _states(model: Any) -> Any:
@@ -168,7 +178,10 @@ CASES = {
     "modernbert": Case(
         "ModernBertForMaskedLM", _MODERNBERT, _logits, lambda model: model.mask_logits(TOKENS)
     ),
-    "vit": Case("ViTForImageClassification", _VIT, _vit_theirs, _vit_ours),
+    "vit": Case(
+        "ViTForImageClassification", _VIT, _vit_theirs, lambda model: model.forward(_pictures(model))
+    ),
+    "dinov2": Case("Dinov2Model", _DINO, _dino_theirs, lambda model: model.forward(_pictures(model))),
     "whisper": Case("WhisperForConditionalGeneration", _WHISPER, _whisper_theirs, _whisper_ours),
 }
 """By kind: a `model_type`, and what is built on it where there are several."""

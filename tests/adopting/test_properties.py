@@ -68,7 +68,7 @@ POOLS: dict[str, list[Any]] = {
     "rope_parameters": ROPE, "rope_scaling": ROPE, "rope_theta": [300.0, 90], "partial_rotary_factor": [0.5, 1.0],
     "global_rope_theta": [50.0], "local_rope_theta": [50.0], "rms_norm_eps": [0.1, 1e-3], "layer_norm_eps": [0.1, 1e-3],
     "n_embd": [32], "n_layer": [1], "n_head": [2, 3], "n_positions": [40], "n_inner": [20, None],
-    "norm_eps": [0.1], "num_labels": [3], "id2label": [{"0": "a", "1": "b", "2": "c"}],
+    "norm_eps": [0.1], "mlp_ratio": [1, 3], "num_labels": [3], "id2label": [{"0": "a", "1": "b", "2": "c"}],
     "layer_norm_epsilon": [0.1], "tie_word_embeddings": [True, False],
 }  # fmt: skip
 """Other values of keys that need particular ones; those of the others follow from what the key holds by default."""
