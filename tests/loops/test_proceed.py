@@ -83,3 +83,21 @@ def test_models_that_listen_have_none_of_them() -> None:
     speech: Any = find("whisper-tiny").definition()
     assert loops_for(speech).keys() == {"greedy", "sample", "sample_top", "hear"}
     assert loops_for(Decoder).keys() == {"greedy", "sample", "sample_top", *LOOPS}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_on_cuda_recorded_calls_say_what_plain_ones_say(loop: str) -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    plain = decoder_on("torch").new_session(Batch=2, Capacity=2 * N)
+    recorded = decoder_on("torch", device="cuda").new_session(Batch=2, Capacity=2 * N, graphs=True)
+    for _ in range(2):
+        at = begun(plain)
+        assert begun(recorded)[0].tolist() == at[0].tolist()
+        for start, count in ((0, 5), (5, 6)):
+            want = said(plain, loop, at, count, np.array([-1], np.int32))[0]
+            got = said(recorded, loop, at, count, np.array([-1], np.int32))[0]
+            assert got.tolist() == want.tolist()
+            at = (want[:, count - 1], LENGTHS + start + count, at[2])
