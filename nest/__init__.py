@@ -4,6 +4,7 @@
 
     print(nest.pipeline("whisper-tiny.en")("talk.mp3").text)   # the whole job
     model = nest.load("whisper-tiny.en", backend="torch")      # a torch.nn.Module
+    nest.adopt("owner/fine-tune")                              # a checkpoint of a known family that no entry lists
     nest.find("whisper-tiny.en"), nest.entries()               # entries of the zoo, without weights
 
 Importing nest loads no framework, not even numpy: each name brings what it needs when it is first used.

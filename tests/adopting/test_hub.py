@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pytest
 
 import nest
 from nest.adopting import adopted_entry
+from nest.checking import check, lint
 from nest.errors import FetchError
 
 from ..weights.loopback import REPO, REVISION, sha256
+from ..zoo.small import byte_level_tokenizer
 from .hub_api import HubWithApi
 from .library import CASES, difference
 
@@ -50,6 +53,15 @@ def test_the_weights_are_not_fetched_to_know_what_they_are(served: HubWithApi) -
     asked = [path for path in served.requests if path.endswith("model.safetensors")]
     assert len(asked) == 2  # its length, then its header
     assert not any(path.endswith(".bin") for path in served.requests)
+
+
+def test_a_written_entry_lacks_only_what_a_person_has_to_say(served: HubWithApi, tmp_path: Path) -> None:
+    served.files["tokenizer.json"] = json.dumps(byte_level_tokenizer(80)).encode()
+    folder = adopted_entry(REPO).draft.write(tmp_path / "zoo" / "my-model")
+    assert check(folder).faults == []
+    faults = lint(folder).faults
+    assert len(faults) == 6
+    assert [fault.message for fault in faults if not fault.message.startswith("still to be written")] == []
 
 
 def test_what_is_cached_is_adopted_without_the_network(served: HubWithApi, tmp_path: Path) -> None:
