@@ -24,7 +24,7 @@ from nest.errors import AdoptionError
 
 from .library import CASES, difference, filled, torch, transformers
 
-EXAMPLES = int(os.environ.get("NEST_TEST_ADOPTIONS", "6"))
+EXAMPLES = int(os.environ.get("NEST_TEST_ADOPTIONS", "12"))
 
 SIZES = {
     "hidden_size", "d_model", "num_hidden_layers", "encoder_layers", "decoder_layers", "vocab_size", "image_size",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest.adopting.toml import toml_text
@@ -16,12 +16,13 @@ _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _PLAIN = st.one_of(_TEXTS, st.integers(-(2**62), 2**62), st.booleans(), st.floats(allow_nan=False))
 _VALUES = st.recursive(
     _PLAIN,
-    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(_TEXTS, inner, max_size=9),
-    max_leaves=40,
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(_TEXTS, inner, max_size=9),
+    max_leaves=12,
 )
 
 
-@given(st.dictionaries(_TEXTS, st.dictionaries(_TEXTS, _VALUES, max_size=6), max_size=4))
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(_TEXTS, st.dictionaries(_TEXTS, _VALUES, max_size=4), max_size=3))
 def test_what_is_written_is_read_again(tables: dict[str, dict[str, Any]]) -> None:
     assert tomllib.loads(toml_text(tables)) == tables
 
