@@ -15,13 +15,15 @@ import pytest
 import torch
 from flax import nnx
 
+from nest.ir.inventory import parameters
 from nest.loading import load
 from nest.verify import Setting
 
 Array = np.ndarray[Any, Any]
 # Of the largest derivative.
-DIFFERENCES = 1e-8
+DIFFERENCES = 1e-6
 SINGLE = 5e-6
+SMALL = 0.05
 
 
 class Case:
@@ -117,9 +119,14 @@ def test_torch_is_the_oracle_s_finite_differences(
 def test_jax_and_nnx_are_torch(backend: Any, gradients: dict[str, tuple[Case, dict[str, Array]]]) -> None:
     for case, want in gradients.values():
         found = backend(case)
+        specs = parameters(case.setting.program)
+        largest = max(np.abs(g).max() for g in want.values())
         for path, gradient in found.items():
+            if path in specs and not specs[path].trainable:
+                continue  # statistics are buffers on torch, which have no gradient
             # A parameter that the entry does not use has no gradient on torch, and zeros on jax.
             wanted = want.get(path, np.zeros(gradient.shape))
             error = np.abs(np.asarray(gradient, "f8") - wanted).max()
-            assert error <= SINGLE * max(np.abs(wanted).max(), 1e-30), (case.name, path, error)
+            # Some are zero but for rounding, such as that of a bias that adds the same to every key's score.
+            assert error <= SINGLE * max(np.abs(wanted).max(), SMALL * largest), (case.name, path, error)
         assert found.keys() >= want.keys()
