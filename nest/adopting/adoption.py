@@ -143,6 +143,10 @@ def draft_of(repository: Repository) -> Draft:
     tensors = repository.tensors
     generics = {name: value for name, value in generics.items() if value is not None}
     generics["T"] = "bf16" if sum(prod(spec.shape) for spec in tensors.values()) >= _LARGE else "f32"
+    if absurd := [name for name, size in generics.items() if name.endswith("Layers") and size > len(tensors)]:
+        raise AdoptionError(
+            f"{where}: {absurd[0]} = {generics[absurd[0]]}, and its files have {len(tensors)} tensors."
+        )
     program = _program(root, generics, family, values, where)
     sizes = {name: value.value for name, value in program.root.generics.items()}
     binding = fitting_binding(

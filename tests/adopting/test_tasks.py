@@ -89,6 +89,11 @@ def test_words_are_filled_in_and_sentences_embedded(tmp_path: Path) -> None:
     }
     model = adopted("bert", tmp_path / "sentences", files)
     assert model.entry.manifest.tokenizer.max_tokens == 7
+    headed = adopted("bert-words", tmp_path / "headed", files)
+    assert (headed.entry.manifest.source.root, headed.entry.manifest.source.entry) == (
+        "SentenceEncoder",
+        "embed",
+    )
     assert model.entry.manifest.embedding.prompts == {"query": "i "}
     vectors = nest.pipeline(model)(["i", "i . i"])
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1)

@@ -13,7 +13,7 @@ from nest.adopting.family import Form, Refused, Tables
 from nest.adopting.keys import Key, Number, Only, Size, Values
 from nest.adopting.repository import Repository
 
-__all__ = ["ENCODER", "IDLE_TENSORS", "bare_or_sentences", "encoder_facts", "encoder_tables"]
+__all__ = ["ENCODER", "IDLE_TENSORS", "encoder_facts", "encoder_tables", "sentences_if_said"]
 
 ENCODER: Mapping[str, Key] = {
     **COMMON,
@@ -64,11 +64,22 @@ def encoder_facts(values: Values) -> dict[str, Any]:
     }
 
 
-def bare_or_sentences(repository: Repository, form: Form) -> Form:
-    """A bare encoder, unless the repository says what makes a vector of its states."""
-    if form.root == "Encoder" and "modules.json" in repository.names:
-        return replace(form, root="SentenceEncoder", entry="embed")
-    return form
+_HEADS = tuple(
+    f"{name}.{part}"
+    for name in (
+        "cls.predictions", "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
+        "cls.predictions.decoder", "cls.seq_relationship", "lm_head", "lm_head.dense", "lm_head.layer_norm",
+        "lm_head.decoder",
+    )
+    for part in ("weight", "bias", "gamma", "beta")
+)  # fmt: skip
+
+
+def sentences_if_said(repository: Repository, form: Form) -> Form:
+    """A sentence encoder where the repository says what makes a vector of the states, whatever its head."""
+    if "modules.json" not in repository.names:
+        return form
+    return replace(form, root="SentenceEncoder", entry="embed", idle=(*form.idle, *IDLE_TENSORS, *_HEADS))
 
 
 def encoder_tables(first_position: Callable[[Values], int]) -> Callable[[Repository, Values], Tables]:

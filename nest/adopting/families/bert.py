@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from nest.adopting.families._encoders import (
     ENCODER,
     IDLE_TENSORS,
-    bare_or_sentences,
     encoder_facts,
     encoder_tables,
+    sentences_if_said,
 )
 from nest.adopting.family import Family, Form
 from nest.adopting.keys import Key, Size
@@ -33,6 +33,6 @@ FAMILIES = (
         generics=encoder_facts,
         tables=encoder_tables(lambda _: 0),
         prefix="bert.",
-        choose=bare_or_sentences,
+        choose=sentences_if_said,
     ),
 )

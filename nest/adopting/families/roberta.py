@@ -8,9 +8,9 @@ from typing import Any
 from nest.adopting.families._encoders import (
     ENCODER,
     IDLE_TENSORS,
-    bare_or_sentences,
     encoder_facts,
     encoder_tables,
+    sentences_if_said,
 )
 from nest.adopting.family import Family, Form, Refused
 from nest.adopting.keys import Anything, Key, Size, Values, shown
@@ -46,6 +46,6 @@ FAMILIES = (
         generics=_generics,
         tables=encoder_tables(_first_position),
         prefix="roberta.",
-        choose=bare_or_sentences,
+        choose=sentences_if_said,
     ),
 )
