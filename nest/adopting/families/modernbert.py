@@ -19,7 +19,7 @@ _KEYS: Mapping[str, Key] = {
     **TEXT,
     **idle(
         "cls_token_id", "initializer_range", "initializer_cutoff_factor", "attention_dropout", "embedding_dropout",
-        "mlp_dropout", "classifier_pooling", "classifier_dropout", "classifier_bias", "classifier_activation",
+        "mlp_dropout", "classifier_pooling", "classifier_dropout",
         "deterministic_flash_attn", "sparse_pred_ignore_index", "reference_compile", "repad_logits_with_grad",
         # The published file has these two of BERT's, and the library reads neither.
         "layer_norm_eps", "position_embedding_type",
@@ -38,6 +38,9 @@ _KEYS: Mapping[str, Key] = {
     "mlp_bias": Only(False),
     "decoder_bias": Only(True),
     "sparse_prediction": Only(False),
+    # Of the head over masked words too, whatever their names say.
+    "classifier_bias": Only(False),
+    "classifier_activation": Only("gelu"),
     "tie_word_embeddings": Only(True),
     "global_attn_every_n_layers": Size(3),
     "layer_types": Anything(),
