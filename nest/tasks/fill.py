@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
 from nest.tasks._lending import Sessions
-from nest.tasks.ragged import batches, bucket
+from nest.tasks.ragged import batches, power_of_two
 from nest.tasks.text import EncodedText, TextTokenizer, checked_texts
 
 __all__ = ["Choice", "Filled", "MaskFiller"]
@@ -164,7 +164,7 @@ def likeliest(logits: NDArray[Any], top: int) -> tuple[list[int], list[float]]:
 def _places_array(places: Sequence[Sequence[int]], rows: int, few_shapes: bool) -> NDArray[np.int32]:
     """Int32 [rows, M]; 0 where a row has fewer masks than others."""
     most = max(map(len, places))
-    made = np.zeros((rows, bucket(most, 1 << 30, 1) if few_shapes else most), np.int32)
+    made = np.zeros((rows, power_of_two(most, 1 << 30) if few_shapes else most), np.int32)
     for row, own in enumerate(places):
         made[row, : len(own)] = own
     return made

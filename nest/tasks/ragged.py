@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PaddedBatch", "batches", "bucket"]
+from nest.backends._buckets import bucket_of
+
+__all__ = ["PaddedBatch", "batches", "bucket", "power_of_two"]
 
 Array = np.ndarray[Any, Any]
-
-_SMALLEST = 8
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def batches(
         batch_size: at most so many rows beside each other.
         budget: at most so many tokens, padding counted; a single row may be longer.
         longest: no batch is padded beyond it.
-        few_shapes: pad to few different shapes, for what compiles each anew: lengths to powers of two, rows to as many
-            as fit, or in a last batch to a power of two.
+        few_shapes: pad to few different shapes, for what compiles each anew: lengths to buckets, as backends have them,
+            rows to as many as fit, or in a bucket's last batch to a power of two.
     """
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     start = 0
@@ -54,14 +54,19 @@ def batches(
         if few_shapes:
             # A bucket's last batch takes no shorter rows, which would be padded for nothing.
             chosen = [i for i in chosen if bucket(len(rows[i]), longest) == width]
-        height = bucket(len(chosen), fitting, 1) if few_shapes else len(chosen)
+        height = power_of_two(len(chosen), fitting) if few_shapes else len(chosen)
         yield _padded(rows, chosen, height, width)
         start += len(chosen)
 
 
-def bucket(size: int, largest: int, smallest: int = _SMALLEST) -> int:
-    """The smallest power of two that holds `size`, from `smallest` on, and no more than `largest`."""
-    return min(largest, max(smallest, 1 << (size - 1).bit_length()))
+def bucket(size: int, largest: int) -> int:
+    """The smallest bucket that holds `size`, and no more than `largest`."""
+    return min(largest, bucket_of(size))
+
+
+def power_of_two(size: int, largest: int) -> int:
+    """The smallest power of two that holds `size`, and no more than `largest`."""
+    return min(largest, 1 << (size - 1).bit_length())
 
 
 def _padded(rows: Sequence[Sequence[int]], chosen: Sequence[int], height: int, width: int) -> PaddedBatch:

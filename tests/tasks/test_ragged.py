@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nest.tasks.ragged import batches, bucket
+from nest.backends._buckets import bucket_of
+from nest.tasks.ragged import batches, bucket, power_of_two
 
 ROWS = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=40), max_size=40)
 
@@ -38,10 +39,16 @@ def test_few_shapes_are_few() -> None:
     options = {"batch_size": 32, "budget": 4096, "longest": 256}
     few = {b.tokens.shape for b in batches(rows, few_shapes=True, **options)}
     many = {b.tokens.shape for b in batches(rows, **options)}
-    assert len(few) <= 12 < len(many)
-    assert {width for _, width in few} == {8, 16, 32, 64, 128, 256}
+    assert len(few) <= 18 < len(many)
+    assert {width for _, width in few} == {8, 16, 32, 48, 64, 96, 128, 192, 256}
 
 
-def test_buckets_are_powers_of_two_up_to_the_largest() -> None:
-    assert [bucket(n, 100) for n in (1, 8, 9, 64, 65, 100)] == [8, 8, 16, 64, 100, 100]
-    assert [bucket(n, 6, 1) for n in (1, 2, 3, 5)] == [1, 2, 4, 6]
+def test_buckets_end_at_the_largest() -> None:
+    assert [bucket(n, 100) for n in (1, 8, 9, 33, 49, 64, 65, 97)] == [8, 8, 16, 48, 64, 64, 96, 100]
+    assert [power_of_two(n, 6) for n in (1, 2, 3, 5)] == [1, 2, 4, 6]
+
+
+@given(st.integers(1, 10_000))
+def test_a_long_row_is_padded_by_less_than_a_third_of_the_bucket(size: int) -> None:
+    assert size <= bucket_of(size) <= max(64, size * 3 / 2)
+    assert bucket_of(bucket_of(size)) == bucket_of(size)

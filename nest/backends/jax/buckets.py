@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nest.backends._buckets import bucket_of
 from nest.ir.program import Function
 
 __all__ = ["Padding"]
-
-_SMALLEST = 8
 
 
 class Padding:
@@ -63,12 +62,12 @@ class Padding:
         }
 
     def bucket(self, symbol: str, sizes: Mapping[str, int]) -> int:
-        """The smallest power of two that holds the size of `symbol`, or the largest size that the rules admit.
+        """The smallest bucket that holds the size of `symbol`, or the largest size that the rules admit.
 
         Rules are upper bounds, so the sizes that they admit have no gaps; where one is not, nothing is padded.
         """
         size = sizes[symbol]
-        low, high = size, max(_SMALLEST, 1 << max(0, size - 1).bit_length())
+        low, high = size, bucket_of(size)
         if self._admitted({**sizes, symbol: high}):
             return high
         while low < high:
