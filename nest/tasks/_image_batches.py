@@ -14,7 +14,7 @@ from nest.ir.dim import Dim
 from nest.tasks._lending import Sessions
 from nest.tasks.image import ImageSource, is_one, load
 from nest.tasks.pixels import PixelSettings
-from nest.tasks.ragged import bucket
+from nest.tasks.ragged import power_of_two
 
 __all__ = ["BATCH", "ImageEncoder", "listed"]
 
@@ -71,7 +71,7 @@ class ImageEncoder:
         for part in self._parts(pictures, batch):
             pixels = np.stack(part)
             if few_shapes:
-                empty = bucket(len(part), batch, 1) - len(part)
+                empty = power_of_two(len(part), batch) - len(part)
                 pixels = np.pad(pixels, [(0, empty), (0, 0), (0, 0), (0, 0)])
             found.append(self.run(name, pixels)[: len(part)])
         return np.concatenate(found)
