@@ -26,6 +26,7 @@ _FAMILIES = {
     "siglip": "nest.verify.library.siglip",
     "vit": "nest.verify.library.vit",
     "modernbert": "nest.verify.library.modernbert",
+    "olmo2": "nest.verify.library.olmo2",
     **dict.fromkeys(("llama", "qwen2", "qwen3", "phi3", "gpt2"), "nest.verify.library.decoder"),
 }
 

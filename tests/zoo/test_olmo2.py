@@ -1,0 +1,118 @@
+"""OLMo 2, an entry without weights: its names, its numbers, and that mistakes in its definition are seen."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nest.checking import check
+from nest.ir.inventory import parameters
+from nest.loading import program_of
+from nest.registry import Entry, find
+from nest.registry.bindings import Bindings, parse_bindings
+from nest.registry.tensors import _parse
+from nest.verify import Setting, matrix, setting_of
+from nest.verify.limits import PROJECT
+from nest.weights import resolve
+
+from .mistakes import Mistakes, is_seen
+
+FOLDER = Path(__file__).resolve().parent.parent / "data" / "olmo2"
+BACKENDS = ["torch", "onnx", "jax", "nnx"]
+MISTAKES: Mistakes = {
+    "pre-norm of attention": ("self.attention_norm(self.attention(x, inv_freq))",
+                              "self.attention(self.attention_norm(x), inv_freq)"),
+    "pre-norm of feed-forward": ("self.mlp_norm(self.mlp(x))", "self.mlp(self.mlp_norm(x))"),
+    "norm of the sum": ("x + self.attention_norm(self.attention(x, inv_freq))",
+                        "self.attention_norm(x + self.attention(x, inv_freq))"),
+    "attention without its norm in steps": ("self.attention_norm(self.attention.step(x, pos, inv_freq))",
+                                            "self.attention.step(x, pos, inv_freq)"),
+    "queries not normed": ("self.q_norm(self.q_proj(x))", "self.q_proj(x)"),
+    "keys not normed": ("self.k_norm(self.k_proj(x))", "self.k_proj(x)"),
+    "queries normed head by head": (
+        "q = self.q_norm(self.q_proj(x)).reshape(B, S, self.Heads, self.HeadDim).permute(0, 2, 1, 3)",
+        "from nest.layers import rms_norm\n"
+        "        q = rms_norm(self.q_proj(x).reshape(B, S, self.Heads, self.HeadDim), eps=self.eps)"
+        ".reshape(B, S, self.Heads * self.HeadDim) * self.q_norm.weight\n"
+        "        q = q.reshape(B, S, self.Heads, self.HeadDim).permute(0, 2, 1, 3)"),
+    "not turned": ("rope(q, pos, inv_freq), rope(k, pos, inv_freq), v", "q, k, v"),
+    "pairs side by side": ("rope(k, pos, inv_freq), v", 'rope(k, pos, inv_freq, layout="interleaved"), v'),
+    "another base": ("self.rope_theta)", "10000.0)"),
+    "epsilon": ("self.attention_norm = RMSNorm(self.D, self.T, eps=self.eps)",
+                "self.attention_norm = RMSNorm(self.D, self.T, eps=1e-3)"),
+    "the head tied": ("linear(self.norm(x), self.head)", "linear(self.norm(x), self.token_embedding)"),
+    "no last norm": ("linear(self.norm(last), self.head)", "linear(last, self.head)"),
+    "another token of the prompt": ("(lengths - 1).reshape(B, 1, 1)", "(lengths - lengths).reshape(B, 1, 1)"),
+    "a slot late": ("self.attention.step(x, pos, inv_freq)", "self.attention.step(x, pos + 1, inv_freq)"),
+}  # fmt: skip
+
+
+@cache
+def olmo2() -> Entry:
+    return find(FOLDER / "olmo2-1b")
+
+
+@cache
+def tiny(folder: Path) -> Setting:
+    return setting_of(olmo2(), tiny=True, folder=folder, trust_source=True)
+
+
+def bindings() -> Bindings:
+    found, faults = parse_bindings(json.loads((FOLDER / "olmo2-1b" / "bindings.json").read_text("utf-8")))
+    assert faults == []
+    return found
+
+
+def test_its_files_are_right() -> None:
+    assert check(str(FOLDER / "olmo2-1b"), trust_source=True).faults == []
+
+
+@pytest.mark.reference
+def test_the_list_of_names_is_the_reference_library_s() -> None:
+    import torch
+    from transformers import Olmo2ForCausalLM
+
+    from nest.verify.library._shared import sizes_of
+    from nest.verify.library.olmo2 import config_of
+
+    program = program_of(olmo2(), trust_source=True)
+    with torch.device("meta"):
+        model = Olmo2ForCausalLM(config_of(sizes_of(program), program.root.statics))
+    listed = json.loads((FOLDER / "names.json").read_text("utf-8"))["tensors"]
+    assert listed == {n: f"f32{list(t.shape)}" for n, t in model.state_dict().items()}
+
+
+def test_bindings_are_total_over_the_list() -> None:
+    program = program_of(olmo2(), trust_source=True)
+    listed = json.loads((FOLDER / "names.json").read_text("utf-8"))["tensors"]
+    specs = {name: _parse(text) for name, text in listed.items()}
+    expressions = resolve(parameters(program), bindings(), specs, source="olmo2-1b")
+    assert len(expressions) == len(specs) == 16 * 11 + 3
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "reference"])
+def test_it_agrees_with_the_oracle(backend: str, oracle_folder: Path) -> None:
+    rows = [*matrix(tiny(oracle_folder), backends=[backend], library=False)]
+    assert [r for r in rows if r.status != "ok"] == []
+    assert {"prefill against forward", "step against forward"} <= {r.output for r in rows}
+
+
+@pytest.mark.reference
+def test_the_reference_library_agrees_with_the_oracle(oracle_folder: Path) -> None:
+    setting = tiny(oracle_folder)
+    rows = [r for r in matrix(setting, backends=["reference"]) if r.backend == "transformers"]
+    assert {r.output for r in rows} == {*setting.program.entries, "tokens, generate"}
+    for row in rows:
+        assert row.status == "ok"
+        assert row.relative is None or row.relative < PROJECT["f32"] / 4
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_turns_the_ladder_red(
+    name: str, backend: str, oracle_folder: Path, tmp_path: Path
+) -> None:
+    assert is_seen(tiny(oracle_folder), MISTAKES[name], backend, tmp_path)
