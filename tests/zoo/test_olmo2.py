@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import shutil
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import nest
 from nest.checking import check
 from nest.ir.inventory import parameters
 from nest.loading import program_of
@@ -93,6 +98,44 @@ def test_bindings_are_total_over_the_list() -> None:
     assert len(expressions) == len(specs) == 16 * 11 + 3
 
 
+@pytest.mark.reference
+def test_a_file_that_the_library_writes_binds_and_gives_its_logits(
+    oracle_folder: Path, tmp_path: Path
+) -> None:
+    """The entry with a tiny checkpoint in a folder, so that check and load take the way that published weights take."""
+    import torch
+
+    from nest.verify.library import library_of
+
+    setting = tiny(oracle_folder)
+    model = library_of(setting.entry, setting.program, setting.params).model
+    model.save_pretrained(tmp_path / "checkpoint")
+    entry = _with_weights(setting.entry, tmp_path / "checkpoint" / "model.safetensors", tmp_path / "olmo2-1b")
+    report = check(str(entry), trust_source=True)
+    assert report.faults == []
+    tokens = np.array([[5, 3, 8, 90, 2]], np.int32)
+    loaded = nest.load(str(entry), backend="reference", trust_source=True)
+    with torch.no_grad():
+        want = model(torch.from_numpy(tokens).long(), use_cache=False).logits.numpy()
+    assert np.abs(np.asarray(loaded.forward(tokens)) - want).max() < 5e-6 * np.abs(want).max()
+
+
+def _with_weights(entry: Entry, file: Path, folder: Path) -> Path:
+    """A copy of the entry at its tiny sizes, whose weights are a file of this machine."""
+    shutil.copytree(entry.directory, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (folder / "nest.toml").read_text("utf-8")
+    for name, value in entry.manifest.tiny.items():
+        text = re.sub(rf"^{name} = .*$", f"{name} = {value}", text, count=1, flags=re.M)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    spec = f'{{ name = "{file.name}", size = {file.stat().st_size}, sha256 = "{digest}" }}'
+    weights = (
+        f'[weights]\nrepo = "local/olmo2"\nrevision = "{digest[:40]}"\n'
+        f'directory = "{file.parent}"\nfiles = [{spec}]\n'
+    )
+    (folder / "nest.toml").write_text(f"{text}\n{weights}", "utf-8")
+    return folder
+
+
 @pytest.mark.parametrize("backend", [*BACKENDS, "reference"])
 def test_it_agrees_with_the_oracle(backend: str, oracle_folder: Path) -> None:
     rows = [*matrix(tiny(oracle_folder), backends=[backend], library=False)]
@@ -112,7 +155,5 @@ def test_the_reference_library_agrees_with_the_oracle(oracle_folder: Path) -> No
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_turns_the_ladder_red(
-    name: str, backend: str, oracle_folder: Path, tmp_path: Path
-) -> None:
+def test_a_mistake_turns_the_ladder_red(name: str, backend: str, oracle_folder: Path, tmp_path: Path) -> None:
     assert is_seen(tiny(oracle_folder), MISTAKES[name], backend, tmp_path)

@@ -27,6 +27,7 @@ _FAMILIES = {
     "vit": "nest.verify.library.vit",
     "modernbert": "nest.verify.library.modernbert",
     "olmo2": "nest.verify.library.olmo2",
+    "gemma2": "nest.verify.library.gemma2",
     **dict.fromkeys(("llama", "qwen2", "qwen3", "phi3", "gpt2"), "nest.verify.library.decoder"),
 }
 

@@ -122,9 +122,7 @@ class Model(Block):
         self.token_embedding = Param("Vocab D", self.T)
         self.layers = block_array(
             self.Layers,
-            lambda i: Layer(
-                self.D, self.Heads, self.KvHeads, self.HeadDim, self.Inner, self.T, eps=self.eps
-            ),
+            lambda i: Layer(self.D, self.Heads, self.KvHeads, self.HeadDim, self.Inner, self.T, eps=self.eps),
         )
         self.norm = RMSNorm(self.D, self.T, eps=self.eps)
         self.head = Param("Vocab D", self.T)
