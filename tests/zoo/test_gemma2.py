@@ -14,15 +14,15 @@ from .mistakes import Mistakes, is_seen
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "gemma2" / "gemma2-2b"
 MISTAKES: Mistakes = {
-    "scores not capped": ("softcap=self.softcap\n", "softcap=None\n"),
+    "scores not capped": ("softcap=self.scores_cap", "softcap=None"),
     "logits not capped": ("tanh(linear(self.norm(x), self.token_embedding) / self.logits_cap) * self.logits_cap",
                           "linear(self.norm(x), self.token_embedding)"),
     "gain without 1": ('.cast("f32") + 1, eps', '.cast("f32"), eps'),
     "embeddings not scaled": (" * int(self.D) ** 0.5", ""),
     "windows in the other layers": ("None if i % 2 else self.window", "self.window if i % 2 else None"),
     "windows everywhere": ("None if i % 2 else self.window", "self.window"),
-    "scale of the heads": ("scale=self.scale,", "scale=None,"),
-    "the other GELU": ("approximate=True", "approximate=False"),
+    "scale of the heads": ("scale=self.scalar**-0.5", "scale=None"),
+    "the other GELU": ('activation="gelu_tanh"', 'activation="gelu"'),
     "no norm after attention": ("self.attention_out_norm(self.attention.step(self.attention_norm(x), pos, inv_freq))",
                                 "self.attention.step(self.attention_norm(x), pos, inv_freq)"),
 }  # fmt: skip

@@ -27,6 +27,7 @@ class GroupedAttention(Block):
         qkv_bias: queries, keys and values have biases (Qwen 2).
         qk_norm: the epsilon of a norm over each head of queries and keys, before they are turned (Qwen 3).
         window: a query sees only the last `window` keys, its own among them.
+        scale, softcap: of scores, as `attention` has them (Gemma 2).
     """
 
     D: Dim
@@ -37,6 +38,8 @@ class GroupedAttention(Block):
     qkv_bias: Static[bool] = False
     qk_norm: Static[float | None] = None
     window: Static[int | None] = None
+    scale: Static[float | None] = None
+    softcap: Static[float | None] = None
 
     def build(self) -> None:
         self.require(self.Heads % self.KvHeads == 0)
@@ -53,7 +56,7 @@ class GroupedAttention(Block):
     def forward(self, x: Float[Tensor, "B S D"], inv_freq: Float32[Tensor, "R"]) -> Float[Tensor, "B S D"]:
         """Without caches: the whole of each row."""
         q, k, v = self.heads(x, ops.full((x.shape[0],), 0, "i32"), inv_freq)
-        return self.merged(ops.attention(q, k, v, causal=True, window=self.window))
+        return self.merged(self.seen(q, k, v))
 
     def prefill(
         self, x: Float[Tensor, "Batch S D"], inv_freq: Float32[Tensor, "R"]
@@ -63,7 +66,7 @@ class GroupedAttention(Block):
         # What a shorter row's padding writes is overwritten by its own tokens before any query sees it.
         self.k_cache.update(k, 0)
         self.v_cache.update(v, 0)
-        return self.merged(ops.attention(q, k, v, causal=True, window=self.window))
+        return self.merged(self.seen(q, k, v))
 
     def step(
         self, x: Float[Tensor, "Batch 1 D"], pos: Int32[Tensor, "Batch"], inv_freq: Float32[Tensor, "R"]
@@ -72,7 +75,7 @@ class GroupedAttention(Block):
         q, k, v = self.heads(x, pos, inv_freq)
         keys = self.k_cache.update(k, pos)
         values = self.v_cache.update(v, pos)
-        return self.merged(ops.attention(q, keys, values, pos, causal=True, window=self.window))
+        return self.merged(self.seen(q, keys, values, pos))
 
     def heads(
         self, x: Float[Tensor, "B S D"], pos: Int32[Tensor, "B"], inv_freq: Float32[Tensor, "R"]
@@ -90,6 +93,11 @@ class GroupedAttention(Block):
             q, k = self.q_norm(q), self.k_norm(k)
         turned = (ops.rope(t.permute(0, 2, 1, 3), pos, inv_freq) for t in (q, k))
         return *turned, v.permute(0, 2, 1, 3)
+
+    def seen(self, q: Tensor, keys: Tensor, values: Tensor, pos: Tensor | None = None):  # type: ignore[no-untyped-def]
+        return ops.attention(
+            q, keys, values, pos, causal=True, window=self.window, scale=self.scale, softcap=self.softcap
+        )
 
     def merged(self, heads: Float[Tensor, "B Heads S HeadDim"]) -> Float[Tensor, "B S D"]:
         """What the heads found, as one vector of each place."""

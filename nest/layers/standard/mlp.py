@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.layers import ops
@@ -12,11 +15,18 @@ from nest.layers.tensor import Tensor
 
 __all__ = ["GatedMlp"]
 
-_ACTIVATIONS = {"silu": ops.silu, "gelu": ops.gelu}
+_ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "silu": ops.silu,
+    "gelu": ops.gelu,
+    "gelu_tanh": partial(ops.gelu, approximate=True),
+}
 
 
 class GatedMlp(Block):
-    """down(activation(gate(x)) * up(x)): SwiGLU with `silu`, GeGLU with `gelu` (Shazeer, 2020, arXiv 2002.05202)."""
+    """down(activation(gate(x)) * up(x)) (Shazeer, 2020, arXiv 2002.05202).
+
+    SwiGLU with `silu`, GeGLU with `gelu` and, by the tanh formula, `gelu_tanh`.
+    """
 
     D: Dim
     Inner: Dim

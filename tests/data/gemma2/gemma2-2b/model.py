@@ -13,18 +13,15 @@ from nest.layers import (
     Fill,
     Float,
     Float32,
+    GatedMlp,
     GroupedAttention,
     Int32,
-    Linear,
     Param,
     Static,
     Tensor,
-    attention,
     block_array,
     constant,
     entry,
-    full,
-    gelu,
     linear,
     rms_norm,
     rope_frequencies,
@@ -49,61 +46,6 @@ class Norm(Block):
         return rms_norm(x.cast("f32"), self.weight.cast("f32") + 1, eps=self.eps).cast(self.T)
 
 
-class Attention(GroupedAttention):
-    """Grouped attention with softcapped scores.
-
-    Args:
-        scale: of scores. softcap: the largest that they become.
-    """
-
-    scale: Static[float] = 0.0625
-    softcap: Static[float | None] = 50.0
-
-    def forward(self, x: Float[Tensor, "B S D"], inv_freq: Float32[Tensor, "R"]) -> Float[Tensor, "B S D"]:
-        """Without caches: the whole of each row."""
-        q, k, v = self.heads(x, full((x.shape[0],), 0, "i32"), inv_freq)
-        return self.seen(q, k, v, None)
-
-    def prefill(
-        self, x: Float[Tensor, "Batch S D"], inv_freq: Float32[Tensor, "R"]
-    ) -> Float[Tensor, "Batch S D"]:
-        """The prompt, from slot 0."""
-        q, k, v = self.heads(x, full((x.shape[0],), 0, "i32"), inv_freq)
-        self.k_cache.update(k, 0)
-        self.v_cache.update(v, 0)
-        return self.seen(q, k, v, None)
-
-    def step(
-        self, x: Float[Tensor, "Batch 1 D"], pos: Int32[Tensor, "Batch"], inv_freq: Float32[Tensor, "R"]
-    ) -> Float[Tensor, "Batch 1 D"]:
-        """One token of each row, at its own slot."""
-        q, k, v = self.heads(x, pos, inv_freq)
-        return self.seen(q, self.k_cache.update(k, pos), self.v_cache.update(v, pos), pos)
-
-    def seen(self, q: Tensor, k: Tensor, v: Tensor, pos: Tensor | None):
-        found = attention(
-            q, k, v, pos, causal=True, window=self.window, scale=self.scale, softcap=self.softcap
-        )
-        return self.merged(found)
-
-
-class Mlp(Block):
-    """down(gelu(gate(x)) * up(x)), with the GELU of the hyperbolic tangent."""
-
-    D: Dim
-    Inner: Dim
-    T: DType
-
-    def build(self) -> None:
-        self.gate_proj = Linear(self.D, self.Inner, self.T, bias=False)
-        self.up_proj = Linear(self.D, self.Inner, self.T, bias=False)
-        self.down_proj = Linear(self.Inner, self.D, self.T, bias=False)
-
-    def forward(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S D"]:
-        """[*S, D] -> [*S, D]."""
-        return self.down_proj(gelu(self.gate_proj(x), approximate=True) * self.up_proj(x))
-
-
 class Layer(Block):
     """A layer that norms what attention and feed-forward read, and what they give."""
 
@@ -120,7 +62,7 @@ class Layer(Block):
 
     def build(self) -> None:
         self.attention_norm = Norm(self.D, self.T, eps=self.eps)
-        self.attention = Attention(
+        self.attention = GroupedAttention(
             self.D,
             self.Heads,
             self.KvHeads,
@@ -132,7 +74,7 @@ class Layer(Block):
         )
         self.attention_out_norm = Norm(self.D, self.T, eps=self.eps)
         self.mlp_norm = Norm(self.D, self.T, eps=self.eps)
-        self.mlp = Mlp(self.D, self.Inner, self.T)
+        self.mlp = GatedMlp(self.D, self.Inner, self.T, activation="gelu_tanh")
         self.mlp_out_norm = Norm(self.D, self.T, eps=self.eps)
 
     def forward(self, x: Float[Tensor, "B S D"], inv_freq: Float32[Tensor, "R"]) -> Float[Tensor, "B S D"]:
