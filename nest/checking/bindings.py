@@ -9,7 +9,7 @@ from nest.errors import NestError
 from nest.ir.inventory import parameters
 from nest.ir.program import Program
 from nest.registry import Entry
-from nest.registry.tensors import TENSORS_FILE, TensorList
+from nest.registry.tensors import TENSORS_FILE, TensorList, read_tensors
 from nest.registry.tensors import write_tensors as write_tensors_file
 from nest.weights import resolve
 
@@ -35,6 +35,7 @@ def check_bindings(
     """
     if entry.manifest.weights is None:
         report.note(_PART, "no checkpoint: nest.toml has no [weights], so the model has random weights only")
+        _check_unpinned(entry, program, report)
         return
     if not checkpoint_files(entry):
         report.fault(_PART, "weights.files names no .safetensors file, so there is nothing to bind")
@@ -56,6 +57,19 @@ def check_bindings(
             report.fault(_PART, f"{entry.directory / TENSORS_FILE}: {fault}")
     _compare_bytes(entry, tensors, report)
     _resolve(entry, program, tensors, report)
+
+
+def _check_unpinned(entry: Entry, program: Program, report: Report) -> None:
+    """The bindings of an entry without weights against its own list of tensors, where it has one."""
+    try:
+        listed = read_tensors(entry.directory, entry.name)
+    except NestError as error:
+        report.fault(_PART, str(error))
+        return
+    if listed is not None:
+        _resolve(entry, program, Tensors(listed.specs, TENSORS_FILE, seen=False, listed=listed), report)
+    elif entry.bindings.rules:
+        report.note(_PART, f"bindings.json is not checked: there is no {TENSORS_FILE} to bind to")
 
 
 def _compare_bytes(entry: Entry, tensors: Tensors, report: Report) -> None:

@@ -72,7 +72,8 @@ def _file_faults(entry: Entry) -> Iterator[str]:
     needed = _needed(manifest)
     yield from (f"'{name}' is missing" for name in needed if not (folder / name).is_file())
     samples = {given for sample in entry.samples for given in (sample.audio, sample.image) if given}
-    known = {*needed, "bench.json", *samples}
+    unpinned = () if manifest.weights else ("bindings.json", TENSORS_FILE)
+    known = {*needed, "bench.json", *samples, *unpinned}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if "__pycache__" in path.parts or name in known or (path.is_dir() and _holds(name, known)):

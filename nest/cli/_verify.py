@@ -13,6 +13,7 @@ from nest.cli._inspect import generics_of
 from nest.errors import NestError
 from nest.registry import find
 from nest.verify import Row, Setting, conditions, markdown, matrix, setting_of
+from nest.verify.library import knows
 
 __all__ = ["main", "setting"]
 
@@ -57,6 +58,11 @@ def setting(name: str, args: argparse.Namespace, **options: Any) -> Setting:
 def _measured(name: str, args: argparse.Namespace) -> list[Row]:
     one = setting(name, args, **({"batches": args.batch} if args.batch else {}))
     dtypes = args.dtype or find(name).manifest.dtypes
+    if not args.no_library and not knows(one.entry):
+        sys.stderr.write(
+            f"nest: '{name}' is compared with the oracle alone: the family '{one.entry.manifest.model.family}' has no "
+            f"module in nest/verify/library.\n"
+        )
     found = matrix(one, backends=args.backend, plans=args.plan, dtypes=dtypes, library=not args.no_library)
     return list(_told(found))
 

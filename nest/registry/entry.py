@@ -52,9 +52,11 @@ class Entry:
             # Their faults are said too, where they lie in the usual place.
             usual = self.directory / "bindings.json"
             return read_bindings(usual, faults) if usual.is_file() else None
-        return (
-            read_bindings(self._file(manifest.weights.bindings), faults) if manifest.weights else Bindings(())
-        )
+        if manifest.weights is not None:
+            return read_bindings(self._file(manifest.weights.bindings), faults)
+        # Of an entry that pins no weights yet: what it says of names holds already.
+        usual = self.directory / "bindings.json"
+        return read_bindings(usual, faults) if usual.is_file() else Bindings(())
 
     @property
     def directory(self) -> Path:

@@ -44,10 +44,13 @@ def _spec(text: str) -> str:
 
 
 class TensorList(Table):
-    """The tensors of one checkpoint. `source` is `header` where they were read from it, `derived` otherwise."""
+    """The tensors of one checkpoint. `source` is `header` where they were read from it, `derived` otherwise.
 
-    repo: Repository
-    revision: Commit
+    A derived list may be of no commit: of an entry that pins none, such as a family whose weights are still to come.
+    """
+
+    repo: Repository | None = None
+    revision: Commit | None = None
     source: Literal["header", "derived"]
     note: Line
     tensors: dict[str, Annotated[str, AfterValidator(_spec)]] = Field(min_length=1)

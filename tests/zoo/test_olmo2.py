@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
 from functools import cache
@@ -14,14 +13,11 @@ import pytest
 
 import nest
 from nest.checking import check
-from nest.ir.inventory import parameters
 from nest.loading import program_of
 from nest.registry import Entry, find
-from nest.registry.bindings import Bindings, parse_bindings
-from nest.registry.tensors import _parse
+from nest.registry.tensors import read_tensors
 from nest.verify import Setting, matrix, setting_of
 from nest.verify.limits import PROJECT
-from nest.weights import resolve
 
 from .conftest import EVERYTHING
 from .mistakes import Mistakes, is_seen
@@ -66,14 +62,23 @@ def tiny(folder: Path) -> Setting:
     return setting_of(olmo2(), tiny=True, folder=folder, trust_source=True)
 
 
-def bindings() -> Bindings:
-    found, faults = parse_bindings(json.loads((FOLDER / "olmo2-1b" / "bindings.json").read_text("utf-8")))
-    assert faults == []
-    return found
-
-
 def test_its_files_are_right() -> None:
-    assert check(str(FOLDER / "olmo2-1b"), trust_source=True).faults == []
+    """Bindings too, against the derived list: an entry need not pin weights for that."""
+    report = check(str(FOLDER / "olmo2-1b"), trust_source=True)
+    assert report.faults == []
+    (said,) = [str(f) for f in report.findings if (f.part, f.level) == ("bindings", "ok")]
+    assert said == "179 parameters, 179 tensors of tensors.json, one to one"
+
+
+def test_wrong_bindings_are_seen_without_weights(tmp_path: Path) -> None:
+    copy = tmp_path / "olmo2-1b"
+    shutil.copytree(FOLDER / "olmo2-1b", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (copy / "bindings.json").read_text("utf-8")
+    (copy / "bindings.json").write_text(text.replace("self_attn.q_norm", "self_attn.query_norm"), "utf-8")
+    (fault,) = check(str(copy), trust_source=True).faults
+    assert "model.layers.0.self_attn.query_norm.weight" in str(fault)
+    (copy / "bindings.json").write_text("{", "utf-8")
+    assert any("bindings.json" in str(fault) for fault in check(str(copy), trust_source=True).faults)
 
 
 @pytest.mark.reference
@@ -87,16 +92,9 @@ def test_the_list_of_names_is_the_reference_library_s() -> None:
     program = program_of(olmo2(), trust_source=True)
     with torch.device("meta"):
         model = Olmo2ForCausalLM(config_of(sizes_of(program), program.root.statics))
-    listed = json.loads((FOLDER / "names.json").read_text("utf-8"))["tensors"]
-    assert listed == {n: f"f32{list(t.shape)}" for n, t in model.state_dict().items()}
-
-
-def test_bindings_are_total_over_the_list() -> None:
-    program = program_of(olmo2(), trust_source=True)
-    listed = json.loads((FOLDER / "names.json").read_text("utf-8"))["tensors"]
-    specs = {name: _parse(text) for name, text in listed.items()}
-    expressions = resolve(parameters(program), bindings(), specs, source="olmo2-1b")
-    assert len(expressions) == len(specs) == 16 * 11 + 3
+    listed = read_tensors(FOLDER / "olmo2-1b", "olmo2-1b")
+    assert listed is not None
+    assert listed.tensors == {n: f"f32{list(t.shape)}" for n, t in model.state_dict().items()}
 
 
 @pytest.mark.reference
@@ -123,7 +121,7 @@ def test_a_file_that_the_library_writes_binds_and_gives_its_logits(
 
 def _with_weights(entry: Entry, file: Path, folder: Path) -> Path:
     """A copy of the entry at its tiny sizes, whose weights are a file of this machine."""
-    shutil.copytree(entry.directory, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(entry.directory, folder, ignore=shutil.ignore_patterns("__pycache__", "tensors.json"))
     text = (folder / "nest.toml").read_text("utf-8")
     for name, value in entry.manifest.tiny.items():
         text = re.sub(rf"^{name} = .*$", f"{name} = {value}", text, count=1, flags=re.M)

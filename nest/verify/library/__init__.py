@@ -15,7 +15,7 @@ from typing import Any
 from nest.ir.program import Program
 from nest.registry import Entry
 
-__all__ = ["library_of"]
+__all__ = ["knows", "library_of"]
 
 _SHARED = dict.fromkeys(("llama", "qwen2", "qwen3", "phi3", "gpt2"), "decoder")
 """Families whose module is called otherwise than they are."""
@@ -23,8 +23,17 @@ _SHARED = dict.fromkeys(("llama", "qwen2", "qwen3", "phi3", "gpt2"), "decoder")
 
 def library_of(entry: Entry, program: Program, params: Mapping[str, Any]) -> Any:
     """The reference library's model of an entry's family with these parameters; None where it is not to be had."""
-    family = entry.manifest.model.family
-    module = f"{__name__}.{_SHARED.get(family, family.replace('-', '_'))}"
-    if any(find_spec(name) is None for name in (module, "transformers", "torch")):
+    if not knows(entry) or any(find_spec(name) is None for name in ("transformers", "torch")):
         return None
-    return import_module(module).build(entry, program, params)
+    return import_module(_module(entry)).build(entry, program, params)
+
+
+def knows(entry: Entry) -> bool:
+    """Whether the entry's family has a module here."""
+    return find_spec(_module(entry)) is not None
+
+
+def _module(entry: Entry) -> str:
+    family = entry.manifest.model.family
+    name = _SHARED.get(family, family.replace("-", "_"))
+    return f"{__name__}.{name if name.isidentifier() else '_'}"
