@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from nest.registry import Entry
 from nest.weights import fetch
 
@@ -9,6 +11,10 @@ __all__ = ["announce_fetch"]
 
 
 def announce_fetch(entry: Entry) -> None:
-    """Fetch what a load needs and is not here, after saying on standard error how large it is, and its licence."""
+    """Fetch what a load needs and is not here, after saying on standard error how large it is, and its licence.
+
+    What a person should know of the files, such as that they are not the publisher's own, is said as well.
+    """
     if entry.manifest.weights is not None:
-        fetch(entry)
+        for note in fetch(entry).notes:
+            sys.stderr.write(f"nest: note: {note}\n")

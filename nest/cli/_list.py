@@ -71,7 +71,8 @@ def _matches(card: Card, args: argparse.Namespace, limit: int | None) -> bool:
 def _table(chosen: list[Card]) -> str:
     rows = [_HEADING, *(_row(card) for card in chosen)]
     taken = sum(max(len(row[i]) for row in rows) + 2 for i in range(len(_HEADING) - 1))
-    return columns(rows, last=width() - taken)
+    # A pipe has no width: nothing is cut that a program may look for.
+    return columns(rows, last=width() - taken if sys.stdout.isatty() else None)
 
 
 def _row(card: Card) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from nest.cli._fetching import announce_fetch
 from nest.cli._format import columns, json_text
 from nest.cli._run_options import foreign
 from nest.cli.runs._items import Answer, Item
-from nest.errors import CallError, ManifestError, NestError
+from nest.errors import CallError, InputError, ManifestError, NestError
 from nest.loading import chosen_backend
 from nest.registry import Entry, find
 from nest.tasks import pipeline
@@ -34,6 +34,10 @@ def main(args: argparse.Namespace) -> int:
         return _misused(f"{option} is for {' and '.join(kinds)}, and '{entry.name}' does {kind.name}.")
     how = import_module(f"nest.cli.runs.{kind.module}")
     items: list[Item] = how.prepare(entry, args)
+    if not items:
+        raise InputError(
+            f"No sample of '{entry.name}' is for {kind.name}: give an INPUT. See: nest run --help"
+        )
     if not (entry.trusted or args.trust_source):
         raise ManifestError(entry.refusal)  # before anything is fetched for it
     if not args.offline:

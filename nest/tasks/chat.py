@@ -71,10 +71,11 @@ class ChatTemplate:
             "tools": _plain(tools) if tools else None,
             "add_generation_prompt": add_generation_prompt,
         }
+        template = self._compiled  # which says it where jinja2 is not installed
         from jinja2.exceptions import TemplateError
 
         try:
-            text: str = self._compiled.render(context)
+            text: str = template.render(context)
         except TemplateError as error:
             raise self._refused(given, str(error)) from error
         except (TypeError, KeyError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:

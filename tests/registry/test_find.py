@@ -95,6 +95,14 @@ class TestNames:
         add(mine, "impostor", more='\naliases = ["tiny.en"]')
         assert find("tiny.en").name == "whisper-tiny.en"
 
+    def test_a_checkpoint_that_is_no_entry_can_be_adopted(self, tmp_path: Path) -> None:
+        (tmp_path / "tuned").mkdir()
+        (tmp_path / "tuned" / "config.json").write_text("{}")
+        with pytest.raises(
+            UnknownEntryError, match=r"a config\.json and no nest\.toml\. `nest adopt .*tuned`"
+        ):
+            find(tmp_path / "tuned")
+
 
 class TestHubIds:
     @pytest.mark.parametrize(

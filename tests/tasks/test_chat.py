@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nest.errors import InputError, WeightsError
+from nest.errors import InputError, MissingDependencyError, WeightsError
 from nest.tasks.chat import ChatTemplate, checked_messages, read_template
 
 CHAT = [
@@ -80,6 +81,14 @@ def test_a_template_renders_as_in_the_reference_library(name: str, prompt: bool)
                 [chat], chat_template=TEMPLATES[name], add_generation_prompt=prompt, **TOKENS, **more
             )
             assert template.render(chat, add_generation_prompt=prompt, **more) == want
+
+
+def test_without_jinja_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [m for m in sys.modules if m.partition(".")[0] == "jinja2"] or ["jinja2"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    template = ChatTemplate("{{ messages[0].content }}", name="some-model")
+    with pytest.raises(MissingDependencyError, match=r"nest-zoo\[text\]"):
+        template.render([{"role": "user", "content": "hi"}])
 
 
 def test_the_time_is_told_as_asked() -> None:
