@@ -20,6 +20,7 @@ __all__ = [
     "Only",
     "Size",
     "Values",
+    "finite",
     "read_keys",
     "shown",
 ]
@@ -58,9 +59,10 @@ class Number:
         """The value as a float, checked. Raises `UnfitError`."""
         if value is None and self.default is None:
             return None
-        if type(value) not in (int, float) or not math.isfinite(value):
+        number = finite(value)
+        if number is None:
             raise UnfitError("a number is expected")
-        return float(value)
+        return number
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,14 @@ def _unknown(config: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
         if name not in known:
             hint = did_you_mean(name, known)
             yield f"'{name}' = {shown(value)} is no key of this family, so it may change what is computed.{hint}"
+
+
+def finite(value: Any) -> float | None:
+    """A number of the file as a float; None where it is none, or NaN, or more than a float holds."""
+    try:
+        return float(value) if type(value) in (int, float) and math.isfinite(value) else None
+    except OverflowError:  # JSON has integers of any length
+        return None
 
 
 def shown(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from nest._env import check_environment
 from nest.cli._fetching import announce_fetch
+from nest.cli._format import plain
 from nest.cli._text_options import sampling_of
 from nest.errors import InputError, ManifestError, NestError
 from nest.loading import chosen_backend
@@ -65,7 +66,7 @@ def _talk(task: Any, settings: dict[str, Any], system: str | None) -> None:
         except NestError as error:
             # Such as a conversation that has become too long.
             messages.pop()
-            sys.stderr.write(f"nest: error: {error} /new begins anew.\n")
+            sys.stderr.write(f"nest: error: {plain(str(error))} /new begins anew.\n")
 
 
 def _answer(task: Any, messages: Messages, settings: dict[str, Any]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["columns", "file_size", "json_text", "paragraph", "section", "width", "wrapped"]
+__all__ = ["columns", "file_size", "json_text", "paragraph", "plain", "section", "width", "wrapped"]
 
 _WIDEST = 110
 
@@ -16,6 +17,11 @@ _WIDEST = 110
 def width() -> int:
     """Columns of the terminal, within what is pleasant to read; 80 where there is no terminal."""
     return max(40, min(shutil.get_terminal_size().columns, _WIDEST))
+
+
+def plain(text: str) -> str:
+    """The text without what a terminal would obey: names in it may be anybody's."""
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda found: repr(found[0])[1:-1], text)
 
 
 def columns(rows: Sequence[Sequence[str]], *, indent: int = 0, last: int | None = None) -> str:

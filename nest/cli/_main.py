@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 
+from nest.cli._format import plain
 from nest.cli._parser import parse
 from nest.errors import NestError
 
@@ -75,13 +75,8 @@ def _interrupted() -> int:
 def _fail(message: str, *, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    sys.stderr.write(f"nest: error: {_shown(message)}\n")
+    sys.stderr.write(f"nest: error: {plain(message)}\n")
     return FAILED
-
-
-def _shown(text: str) -> str:
-    """The text without what a terminal would obey: names in it may be anybody's."""
-    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda found: repr(found[0])[1:-1], text)
 
 
 def _unexpected(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from nest._env import check_environment
 from nest.cli._fetching import announce_fetch
-from nest.cli._format import columns, json_text
+from nest.cli._format import columns, json_text, plain
 from nest.cli._run_options import foreign
 from nest.cli.runs._items import Answer, Item
 from nest.errors import CallError, InputError, ManifestError, NestError
@@ -57,7 +57,9 @@ def main(args: argparse.Namespace) -> int:
             if len(items) == 1:
                 raise
             # One bad input among many is named, and the others are still done.
-            sys.stderr.write(f"nest: error: {error}\n")
+            named = bool(item.label) and item.label in str(error)
+            where = "" if named else f"Input {position + 1} of {len(items)}: "
+            sys.stderr.write(f"nest: error: {plain(f'{where}{error}')}\n")
             failed = 1
     return failed
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator as Pieces
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Unpack, overload
+from collections.abc import Iterable, Mapping, Sequence
+from operator import index
+from typing import Any, Literal, SupportsIndex, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,8 @@ class Generator:
         wishes = wishes_of(settings)
         if isinstance(prompt, str):
             return self._complete([self._ids(prompt)], wishes, 1)[0]
+        if isinstance(prompt, bytes | Mapping) or not isinstance(prompt, Iterable):
+            raise InputError(f"A prompt is a text, or several in a list; came {prompt!r:.80}.")
         return self._complete([self._ids(text) for text in prompt], wishes, batch_size)
 
     def stream(self, prompt: str, **settings: Unpack[Settings]) -> Stream:
@@ -149,7 +152,7 @@ class Generator:
             )
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
-        text = self.template.render(messages, tools=tools, **(variables or {}))
+        text = self.template.render(messages, tools=tools, **_variables(variables))
         # What a checkpoint puts around every text is in the template.
         return self.tokenizer.encode(text, special=False)
 
@@ -183,8 +186,8 @@ class Generator:
     def _complete(
         self, prompts: Sequence[Sequence[int]], wishes: Wishes, size: int, *, start: bool = False
     ) -> list[Generation]:
-        if size < 1:
-            raise InputError(f"batch_size={size} is no integer from 1.")
+        if isinstance(size, bool) or not isinstance(size, SupportsIndex) or index(size) < 1:
+            raise InputError(f"batch_size={size!r} is no integer from 1.")
         rows = [self._row(ids, wishes, start) for ids in prompts]
         if not rows:
             return []
@@ -231,6 +234,21 @@ class Generator:
         return (
             f"<{type(self).__name__} of {name} on {getattr(self.model, 'backend', 'a backend of its own')}>"
         )
+
+
+def _variables(given: Any) -> dict[str, Any]:
+    """What a caller's `variables` add to a template's own."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"variables= maps names of the template to values; came {given!r:.80}.")
+    for name in ("self", "messages", "tools"):
+        if name in given:
+            raise InputError(
+                f"variables= has '{name}', which is no name of its own: messages are the first argument, tools are "
+                "tools=. Leave it out."
+            )
+    return dict(given)
 
 
 def _chance(wishes: Wishes, steps: int, rows: int) -> NDArray[np.float32]:

@@ -110,7 +110,12 @@ def _content(source: Any) -> tuple[str, bytes]:
             f"A picture cannot be read from a {type(source).__name__}. Pass the path of a file, its bytes, a binary "
             "file object, a PIL image, or an array [H, W, 3]."
         )
-    content = source.read()
+    try:
+        content = source.read()
+    except (OSError, ValueError) as error:  # closed, or open for writing alone
+        raise InputError(
+            f"The picture's file object cannot be read ({str(error).rstrip('.')}). Open it with mode 'rb'."
+        ) from error
     if isinstance(content, str):
         raise InputError("The picture's file object is open in text mode. Open it with mode 'rb'.")
     return f"the file object {getattr(source, 'name', '')!r}".removesuffix(" ''"), content

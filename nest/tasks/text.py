@@ -12,7 +12,7 @@ from typing import Any
 from nest._optional import need
 from nest.errors import InputError, ManifestError, WeightsError
 
-__all__ = ["EncodedText", "TextTokenizer", "TruncatedTextWarning", "checked_texts"]
+__all__ = ["EncodedText", "TextTokenizer", "TruncatedTextWarning", "checked_texts", "refuse_halves"]
 
 
 class TruncatedTextWarning(UserWarning):
@@ -119,14 +119,19 @@ def checked_texts(texts: Any) -> list[str]:
     for index, text in enumerate(found):
         if not isinstance(text, str):
             raise InputError(f"texts[{index}] is of type {type(text).__name__}; expected str.")
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"texts[{index}] has half of a surrogate pair, U+{ord(text[error.start]):04X}, at character "
-                f"{error.start}: it was decoded wrongly somewhere. Replace it, or decode the text anew."
-            ) from error
+        refuse_halves(text, f"texts[{index}]")
     return found
+
+
+def refuse_halves(text: str, name: str) -> None:
+    """Raise `InputError` where `text`, which messages call `name`, is not Unicode: no tokenizer reads it."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} has half of a surrogate pair, U+{ord(text[error.start]):04X}, at character {error.start}: it "
+            "was decoded wrongly somewhere. Replace it, or decode the text anew."
+        ) from error
 
 
 def _truncated(longer: int, count: int, most: int, limit: int) -> str:

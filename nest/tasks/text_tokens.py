@@ -15,6 +15,7 @@ from typing import Any
 
 from nest._optional import need
 from nest.errors import WeightsError
+from nest.tasks.text import refuse_halves
 from nest.tasks.tokens import byte_of_letter
 
 __all__ = ["DecoderTokenizer", "TextDecoder"]
@@ -63,7 +64,11 @@ class DecoderTokenizer:
         Args:
             text: any text.
             special: put what the checkpoint puts around every text, such as a first token, around this one.
+
+        Raises:
+            InputError: half of a surrogate pair is in it.
         """
+        refuse_halves(text, "The prompt")
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=special).ids
         return ids
 

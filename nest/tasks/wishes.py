@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, SupportsIndex, TypedDict
 
@@ -12,6 +12,9 @@ from nest._suggest import aside
 from nest.errors import CallError, InputError
 
 __all__ = ["Settings", "Wishes", "wishes_of"]
+
+
+_LARGEST_ID = 2**31 - 1
 
 
 class Settings(TypedDict, total=False):
@@ -81,12 +84,25 @@ def wishes_of(settings: Settings) -> Wishes:
         given["stop"] = (given["stop"],)
     for name in ("stop", "stop_tokens"):
         if name in given:
-            given[name] = tuple(given[name] or ())
+            given[name] = _several(name, () if given[name] is None else given[name])
     if not isinstance(given.get("seed", 0), SupportsIndex):
-        given["seed"] = tuple(given["seed"])
+        given["seed"] = _several("seed", given["seed"])
     made = Wishes(**given)
     _check(made)
     return made
+
+
+_SEVERAL = {
+    "stop": "a text, or several in a list",
+    "stop_tokens": "ids in a list",
+    "seed": "an integer from 0, or a list with one for each prompt; left out, it is 0",
+}
+
+
+def _several(name: str, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, Iterable):
+        raise InputError(f"{name}={value!r}: expected {_SEVERAL[name]}.")
+    return tuple(value)
 
 
 def _check(wishes: Wishes) -> None:
@@ -101,6 +117,10 @@ def _check(wishes: Wishes) -> None:
         _count("seed", seed, 0)
     for token in wishes.stop_tokens:
         _count("stop_tokens", token, 0)
+        if operator.index(token) > _LARGEST_ID:
+            raise InputError(
+                f"stop_tokens={token!r} is no id of a token: it is over {_LARGEST_ID}, the largest int32."
+            )
     for text in wishes.stop:
         if not isinstance(text, str) or not text:
             raise InputError(

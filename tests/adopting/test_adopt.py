@@ -74,6 +74,13 @@ BAD: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [
     ("llama", {"model_type": "lama"}, (), "'model_type' is \"lama\"; the families that nest adopts are"),
     ("llama", {"head_dim": "ten"}, (), "'head_dim' is \"ten\", and a whole number of at least 1 is expected"),
     ("llama", {"num_hidden_layers": 10**9}, (), "Layers = 1000000000, and its files have 21 tensors"),
+    ("llama", {"rms_norm_eps": 10**400}, (), "and a number is expected"),
+    (
+        "llama",
+        {"rope_parameters": {"rope_theta": float("inf")}},
+        (),
+        "'rope_parameters.rope_theta' is Infinity, and a positive number is expected",
+    ),
     ("llama", {"head_dim": 7}, (), "the definition of 'llama' has no such sizes"),
     ("bert", {"is_decoder": True}, (), "'is_decoder' is true, and the definition computes with false"),
     ("whisper", {"decoder_ffn_dim": 48}, (), "'decoder_ffn_dim' is 48, and 'encoder_ffn_dim' is 40"),

@@ -33,8 +33,8 @@ class Scripted:
 
     def __call__(self, source: Any, **options: Any) -> Transcript:
         self.calls.append((source, options))
-        if source == "bad.wav":
-            raise InputError("'bad.wav' is not audio.")
+        if isinstance(source, str) and source.startswith("bad"):
+            raise InputError(f"'{source}' is not audio.")
         text = source.read().decode() if hasattr(source, "read") else f"It is {Path(source).stem}."
         return Transcript(text, (1, 2), "en", 1.23456, (Segment(0.0, 1.23456, f" {text}", (1, 2)),))
 
@@ -114,6 +114,14 @@ def test_a_bad_file_among_several_is_named_and_the_others_done(command: Command,
     assert outcome.err.endswith("\nnest: error: 'bad.wav' is not audio.\n")
     assert outcome.out == "a.wav\nIt is a.\n\nb.wav\nIt is b.\n"
     assert len(scripted.calls) == 3
+
+
+def test_what_a_terminal_obeys_in_the_name_of_a_bad_file_is_spelled_out(
+    command: Command, scripted: Scripted
+) -> None:
+    outcome = command("run", "whisper-tiny.en", "a.wav", "bad\x1b[2J.wav")
+    assert "\x1b" not in outcome.err
+    assert "bad\\x1b[2J.wav" in outcome.err
 
 
 def test_standard_input(command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

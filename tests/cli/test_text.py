@@ -120,6 +120,26 @@ def test_standard_input_is_one_prompt_and_a_cut_is_said(
     assert scripted.calls[0][:2] == ("stream", "Wé\n\nbegin")
 
 
+def test_standard_input_without_a_prompt_is_refused(
+    command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" \n")))
+    outcome = command("run", NAME, "-")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "Standard input is empty: give it the text of a prompt" in outcome.err
+    assert scripted.calls == []
+
+
+def test_a_prompt_that_is_refused_among_several_is_named_by_its_place(
+    command: Command, scripted: Scripted
+) -> None:
+    outcome = command("run", NAME, "--json", "Hi", "too long")
+    assert outcome.code == 1
+    assert outcome.err.endswith(
+        "nest: error: Input 2 of 2: The prompt has 9 tokens, and the model holds 8.\n"
+    )
+
+
 def test_the_sample_is_run_where_nothing_is_given(command: Command, scripted: Scripted) -> None:
     assert command("run", NAME).out == (
         "What is the capital of France?  It is chat.\nexpected                        The capital of France is Paris.\n"

@@ -152,6 +152,8 @@ def test_arrays_that_are_no_picture(array: np.ndarray, message: str) -> None:
 
 
 def test_files_that_are_no_picture(tmp_path: Path) -> None:
+    closed = io.BytesIO(b"x")
+    closed.close()
     (tmp_path / "empty.jpg").touch()
     (tmp_path / "words.jpg").write_text("These are words.")
     for source, message in (
@@ -163,6 +165,7 @@ def test_files_that_are_no_picture(tmp_path: Path) -> None:
         (tmp_path / "words.jpg", r"No picture could be read from '.*words.jpg' \(16 bytes\)"),
         (b"GIF89a", "the bytes given"),
         (io.StringIO("text"), "open in text mode"),
+        (closed, "file object cannot be read .I/O operation on closed file.*mode 'rb'"),
         (7, "cannot be read from a int"),
         (None, "cannot be read from a NoneType"),
     ):

@@ -28,6 +28,11 @@ from nest.tasks.wishes import Wishes, wishes_of
         ({"stop": ""}, "stop='' is no string that a text could end with"),
         ({"stop": ["a", 3]}, "stop=3 is no string"),
         ({"stop_tokens": [-2]}, "stop_tokens=-2 is no integer from 0"),
+        ({"stop_tokens": [2**31]}, "stop_tokens=2147483648 is no id of a token"),
+        ({"stop_tokens": 5}, "stop_tokens=5: expected ids in a list"),
+        ({"stop": 3}, "stop=3: expected a text, or several in a list"),
+        ({"seed": None}, "seed=None: expected an integer from 0"),
+        ({"seed": 1.5}, "seed=1.5: expected an integer from 0"),
     ],
 )
 def test_what_means_nothing_is_refused(settings: dict[str, Any], words: str) -> None:

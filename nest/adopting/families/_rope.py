@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nest.adopting.family import Refused
-from nest.adopting.keys import Anything, Key, Number, Only, Values, shown
+from nest.adopting.keys import Anything, Key, Number, Only, Values, finite, shown
 
 __all__ = ["ROPE", "rope_facts"]
 
@@ -66,6 +66,7 @@ def _given(values: Values) -> tuple[str, Mapping[str, Any]]:
 
 
 def _number(name: str, key: str, value: Any) -> float:
-    if type(value) not in (int, float) or not value > 0:
+    number = finite(value)
+    if number is None or not number > 0:
         raise Refused(f"'{name}.{key}' is {shown(value)}, and a positive number is expected")
-    return float(value)
+    return number

@@ -27,7 +27,7 @@ def prepare(entry: Entry, args: argparse.Namespace) -> list[Item]:
     if not args.inputs:
         samples = [s for s in sample_items(entry, "a PROMPT") if s.prompt is not None]
         return [Item(_label(s.prompt or ""), (s.prompt, s.chat), s) for s in samples]
-    texts = [text_of_standard_input() if given == "-" else given for given in args.inputs]
+    texts = [_of_standard_input() if given == "-" else given for given in args.inputs]
     return [Item(_label(text), (text, chat)) for text in texts]
 
 
@@ -42,6 +42,15 @@ def _is_chat(entry: Entry, args: argparse.Namespace) -> bool:
     if hasattr(args, "system") and not chat:
         raise InputError("--system is a message of a chat, and the prompt is a text to go on with.")
     return chat
+
+
+def _of_standard_input() -> str:
+    text = text_of_standard_input()
+    if not text.strip():
+        raise InputError(
+            "Standard input is empty: give it the text of a prompt, or the prompt in place of '-'."
+        )
+    return text
 
 
 def _label(text: str) -> str:
