@@ -137,7 +137,8 @@ def locate(name: str | os.PathLike[str]) -> Place:
         raise unknown_repository(repo, known)
     if is_folder and (directory / "config.json").is_file():
         raise UnknownEntryError(
-            f"'{text}' is a checkpoint, no entry: it has a config.json and no nest.toml. `nest adopt {text}` reads it as one."
+            f"'{text}' is a checkpoint, no entry: it has a config.json and no nest.toml. `nest adopt {text}` reads it "
+            "as one."
         )
     what = "has no nest.toml" if is_folder else "is not a directory"
     raise UnknownEntryError(f"'{text}' {what}: expected the folder of an entry, or the name of one.")
