@@ -14,6 +14,7 @@ from nest.ir.dim import Dim
 from nest.ir.dtype import DType
 from nest.ir.relation import Relation
 from nest.layers._elaboration import Elaboration, current_elaboration
+from nest.layers._statics import accepts
 from nest.layers._where import caller_line
 from nest.layers.annotations import Static
 from nest.layers.array import BlockArray
@@ -46,6 +47,7 @@ class _Fields:
 
     def __init__(self, cls: type[Block]) -> None:
         self.kinds: dict[str, str] = {}
+        self.written: dict[str, Any] = {}
         self.defaults: dict[str, Any] = {}
         for base in reversed(cls.__mro__):
             if not issubclass(base, Block) or base is Block:
@@ -65,6 +67,7 @@ class _Fields:
                 f"in State shapes and annotations without declaring it."
             )
         self.kinds[name] = kind
+        self.written[name] = annotation
         if name in vars(base):
             self.defaults[name] = vars(base)[name]
 
@@ -128,6 +131,9 @@ def _bind(cls: type, fields: _Fields, args: tuple[Any, ...], kwargs: dict[str, A
         raise DefinitionError(
             f"{cls.__name__} leaves {', '.join(missing)} unbound; given: {given}. Pass a value or declare a default."
         )
+    for name in (n for n in bound if fields.kinds[n] == "static"):
+        if not accepts(fields.written[name], bound[name]):
+            raise DefinitionError(f"{cls.__name__}: '{name}' is {fields.written[name]}; got {bound[name]!r}.")
     return {n: _coerce(cls, n, fields.kinds[n], bound.get(n, fields.defaults.get(n))) for n in names}
 
 

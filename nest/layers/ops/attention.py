@@ -61,6 +61,8 @@ def attention(
     for name, given, wanted in (("window", window, True), ("pos", pos, True), ("kv_len", kv_len, False)):
         if given is not None and causal is not wanted:
             raise fail(f"attention takes {name} only with causal={wanted}.", *received)
+    if window is not None and window < 1:
+        raise fail(f"attention: a window is of 1 key or more; {window} was given.", *received)
     scores = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
     for name, rows in (("pos", pos), ("kv_len", kv_len)):
         if rows is not None:
