@@ -71,11 +71,6 @@ class ChatTemplate:
             "tools": _plain(tools) if tools else None,
             "add_generation_prompt": add_generation_prompt,
         }
-        if tools and "tools" not in self.text:
-            raise InputError(
-                f"The chat template of {self.name} shows no tools, so the model would never hear of the {len(tools)} given: "
-                "describe them in a system message, or take a model whose template knows them."
-            )
         template = self._compiled  # which says it where jinja2 is not installed
         from jinja2.exceptions import TemplateError
 

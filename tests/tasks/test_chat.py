@@ -91,14 +91,6 @@ def test_without_jinja_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         template.render([{"role": "user", "content": "hi"}])
 
 
-def test_tools_that_a_template_does_not_show_are_refused() -> None:
-    template = ChatTemplate("{{ messages[0].content }}", name="some-model")
-    with pytest.raises(
-        InputError, match="some-model shows no tools, so the model would never hear of the 1 given"
-    ):
-        template.render([{"role": "user", "content": "hi"}], tools=[{"name": "clock"}])
-
-
 def test_the_time_is_told_as_asked() -> None:
     from datetime import datetime
 
