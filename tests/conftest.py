@@ -10,6 +10,11 @@ import importlib.util
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long a machine takes is no fault of a test.
+settings.register_profile("nest", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("nest")
 
 if os.environ.get("NEST_TEST_OPTIMIZED") != "1":
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()

@@ -67,7 +67,7 @@ def by_torch(case: Case, dtype: str) -> dict[str, Array]:
 
 
 def by_jax(case: Case) -> dict[str, Array]:
-    model = case.model("jax")
+    model = case.model("jax", dtype="f32")
     entry, order = model.function(case.name), list(case.arguments)
 
     def total(params: Any, floats: Any) -> Any:
@@ -81,7 +81,7 @@ def by_jax(case: Case) -> dict[str, Array]:
 
 
 def by_nnx(case: Case) -> dict[str, Array]:
-    model = case.model("nnx")
+    model = case.model("nnx", dtype="f32")
 
     def total(model: Any, floats: Any) -> Any:
         return (jnp.asarray(case.weights) * getattr(model, case.name)(**{**case.arguments, **floats})).sum()
