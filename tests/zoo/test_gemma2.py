@@ -21,7 +21,7 @@ MISTAKES: Mistakes = {
     "embeddings not scaled": (" * int(self.D) ** 0.5", ""),
     "windows in the other layers": ("None if i % 2 else self.window", "self.window if i % 2 else None"),
     "windows everywhere": ("None if i % 2 else self.window", "self.window"),
-    "scale of the heads": ("scale=self.scalar**-0.5", "scale=None"),
+    "scale of the heads": ("scale=self.scalar**-0.5", "scale=int(self.HeadDim) ** -0.5"),
     "the other GELU": ('activation="gelu_tanh"', 'activation="gelu"'),
     "no norm after attention": ("self.attention_out_norm(self.attention.step(self.attention_norm(x), pos, inv_freq))",
                                 "self.attention.step(self.attention_norm(x), pos, inv_freq)"),

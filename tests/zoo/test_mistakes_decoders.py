@@ -21,14 +21,14 @@ LLAMA: Mistakes = {
                      "self.norm = RMSNorm(self.D, self.T, eps=10 * self.eps)"),
     "another gate": ("GatedMlp(self.D, self.Inner, self.T)", 'GatedMlp(self.D, self.Inner, self.T, "gelu")'),
     "wrong norm": ("self.attention(self.attention_norm(x)", "self.attention(self.mlp_norm(x)"),
-    "missing scale": ("ops.attention(q, k, v, causal=True", "ops.attention(q, k, v, scale=1.0, causal=True"),
-    "no causal mask": ("ops.attention(q, k, v, causal=True, window=self.window)", "ops.attention(q, k, v)"),
+    "missing scale": ("scale=self.scale", "scale=1.0"),
+    "no causal mask": ("self.seen(q, k, v)", "ops.attention(q, k, v)"),
     "keys for values": ("self.v_cache.update(v, 0)", "self.v_cache.update(k, 0)"),
     "heads across": ("self.k_proj(x).reshape(B, S, self.KvHeads, self.HeadDim)",
                      "self.k_proj(x).reshape(B, S, self.HeadDim, self.KvHeads).permute(0, 1, 3, 2)"),
     "position off by one": ("self.heads(x, pos, inv_freq)", "self.heads(x, pos + 1, inv_freq)"),
     "cache written one late": ("self.k_cache.update(k, pos)", "self.k_cache.update(k, pos + 1)"),
-    "causal off by one": ("ops.attention(q, keys, values, pos,", "ops.attention(q, keys, values, pos + 1,"),
+    "causal off by one": ("self.seen(q, keys, values, pos)", "self.seen(q, keys, values, pos + 1)"),
     "last position": ("(lengths - 1)", "(lengths - lengths)"),
     "tied head": ("self.token_embedding if self.head is None else self.head", "self.token_embedding"),
 }  # fmt: skip
@@ -43,8 +43,7 @@ OTHERS: dict[str, Mistakes] = {
     },
     "phi-3-mini-4k-instruct": {
         "no window": ("causal=True, window=self.window", "causal=True"),
-        "window one wider": ("pos, causal=True, window=self.window)",
-                             "pos, causal=True, window=1 + (self.window or 0))"),
+        "window one wider": ("window=self.window, scale", "window=1 + (self.window or 0), scale"),
     },
     "gpt2": {
         "exact GELU": ("gelu(self.up(x), approximate=True)", "gelu(self.up(x))"),
