@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 from typing import Any
 
 __all__ = ["accepts"]
@@ -17,15 +18,16 @@ def accepts(annotation: Any, value: Any) -> bool:
     An integer is a float too, no number is a bool, and a float is finite. What else is annotated than numbers, text,
     tuples and None is not looked at.
     """
-    found = (
-        re.fullmatch(r"(?:\w+\.)?Static\[(.*)\]", annotation.strip(), re.S)
-        if isinstance(annotation, str)
-        else None
-    )
-    if found is None:
-        return True
-    kinds = {kind.partition("[")[0].strip() for kind in _alternatives(found[1])}
-    return not kinds <= _KNOWN or _kind(value, kinds)
+    kinds = _kinds(annotation) if isinstance(annotation, str) else None
+    return kinds is None or _fits(value, kinds)
+
+
+@cache  # every block that is built is asked
+def _kinds(annotation: str) -> frozenset[str] | None:
+    """What is annotated; None where that is more than is looked at."""
+    found = re.fullmatch(r"(?:\w+\.)?Static\[(.*)\]", annotation.strip(), re.S)
+    kinds = frozenset(kind.partition("[")[0].strip() for kind in _alternatives(found[1])) if found else None
+    return kinds if kinds is not None and kinds <= _KNOWN else None
 
 
 def _alternatives(text: str) -> list[str]:
@@ -40,7 +42,7 @@ def _alternatives(text: str) -> list[str]:
     return parts
 
 
-def _kind(value: Any, kinds: set[str]) -> bool:
+def _fits(value: Any, kinds: frozenset[str]) -> bool:
     if value is None or isinstance(value, bool):
         return ("None" if value is None else "bool") in kinds
     if isinstance(value, int):
