@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
 from nest.ir.dim import Dim
-from nest.tasks._lending import Sessions
+from nest.tasks._sessions import Sessions, plan_option
 from nest.tasks.image import ImageSource, is_one, load
 from nest.tasks.pixels import PixelSettings
 from nest.tasks.ragged import power_of_two
@@ -44,7 +44,7 @@ class ImageEncoder:
 
     def __init__(self, model: Any, settings: PixelSettings, *, plan: str = "exact") -> None:
         self.model = model
-        self._sessions = Sessions(model, plan)
+        self._sessions = Sessions(model, **plan_option(plan))
         generics = model.program.root.generics
         sides = [generics.get(side) for side in ("Height", "Width")]
         height, width = (int(side) for side in sides if isinstance(side, Dim))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
-from nest.tasks._lending import Sessions
+from nest.tasks._sessions import Sessions, plan_option
 from nest.tasks.ragged import batches
 from nest.tasks.text import TextTokenizer, checked_texts
 
@@ -43,7 +43,7 @@ class Embedder:
         self.model = model
         self.tokenizer = tokenizer
         self.prompts = dict(prompts or {})
-        self._sessions = Sessions(model, plan)
+        self._sessions = Sessions(model, **plan_option(plan))
 
     def __call__(
         self,

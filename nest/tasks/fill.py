@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
-from nest.tasks._lending import Sessions
+from nest.tasks._sessions import Sessions, plan_option
 from nest.tasks.ragged import batches, power_of_two
 from nest.tasks.text import EncodedText, TextTokenizer, checked_texts
 
@@ -56,7 +56,7 @@ class MaskFiller:
     def __init__(self, model: Any, tokenizer: TextTokenizer, *, plan: str = "exact") -> None:
         self.model = model
         self.tokenizer = tokenizer
-        self._sessions = Sessions(model, plan)
+        self._sessions = Sessions(model, **plan_option(plan))
 
     @overload
     def __call__(  # type: ignore[overload-overlap]  # a text is an iterable of texts too

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 
 from nest.errors import InputError
 from nest.tasks import audio as audio_files
-from nest.tasks._sessions import session_options
+from nest.tasks._sessions import Sessions, session_options
 from nest.tasks.audio import AudioSource
 from nest.tasks.decode import SpeechSession, greedy, language_probabilities
 from nest.tasks.mel import MelSettings, log_mel
@@ -83,7 +81,7 @@ class Transcriber:
         self.rules = rules
         self.mel = mel
         self.plan = plan
-        self._idle: deque[SpeechSession] = deque()
+        self._sessions = Sessions(model, Batch=1, **session_options(model, plan))
 
     def __call__(
         self,
@@ -111,7 +109,7 @@ class Transcriber:
         samples = audio_files.load(audio, rate, target=self.mel.rate)
         self._refuse_short(len(samples))
         segments = []
-        with self._session() as session:
+        with self._sessions.lend() as session:
             for start, window in _windows(samples, self.mel):
                 session.listen(log_mel(window, self.mel))
                 language = language or self._language(session)
@@ -154,16 +152,6 @@ class Transcriber:
         return (
             f"<{type(self).__name__} of {name} on {getattr(self.model, 'backend', 'a backend of its own')}>"
         )
-
-    @contextmanager
-    def _session(self) -> Iterator[SpeechSession]:
-        """Lend an idle session, or a new one. One whose call failed is not lent again."""
-        try:
-            session = self._idle.pop()
-        except IndexError:
-            session = self.model.new_session(Batch=1, **session_options(self.model, self.plan))
-        yield session
-        self._idle.append(session)
 
 
 def _windows(samples: NDArray[np.float32], mel: MelSettings) -> Iterator[tuple[int, NDArray[np.float32]]]:
