@@ -7,6 +7,7 @@ body runs, it writes the same there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nest.layers.annotations import Bool, Fill, Float32, Int32
@@ -108,7 +109,7 @@ def proceed_of_top(
     """As `proceed_drawn`, from the `most` likely ids (top-k) or those of the probability `mass` (top-p); the vocabulary
     is sorted for every token."""
     N, B = uniforms.shape
-    settings = stack([penalty, temperature, floor, cast(most, "f32"), mass], axis=0)
+    settings = stack([penalty, temperature, cast(most, "f32"), mass, floor], axis=0)
     out = full((B, N), 0, "i32")
     carry = [*_begun(token, pos, done, out, ends), count, ends, seen, uniforms, settings]
     results = while_loop(model, _unfinished_drawing, _next_of_top, carry, max_trips=MOST, overrun=True)
@@ -186,12 +187,7 @@ def _next_drawn(
     settings: Tensor,
 ) -> tuple[Tensor, ...]:
     """A token of each row, of all ids."""
-    scores = _scores(model, token, pos)
-    uniform = take(uniforms, minimum(n, uniforms.shape[0] - 1))
-    penalty, temperature, floor = (take(settings, full((), i, "i32")) for i in range(3))
-    chosen = drawn(penalised(scores, seen, penalty), uniform, temperature, floor)
-    carry = _continued(n, token, pos, done, out, logs, count, ends, scores, chosen)
-    return *carry, count, ends, _marked(seen, carry[1]), uniforms, settings
+    return _drawing(model, n, token, pos, done, out, logs, count, ends, seen, uniforms, settings, drawn)
 
 
 def _next_of_top(
@@ -209,10 +205,31 @@ def _next_of_top(
     settings: Tensor,
 ) -> tuple[Tensor, ...]:
     """A token of each row, of the likely ids."""
+    return _drawing(
+        model, n, token, pos, done, out, logs, count, ends, seen, uniforms, settings, drawn_of_top
+    )
+
+
+def _drawing(
+    model: Any,
+    n: Tensor,
+    token: Tensor,
+    pos: Tensor,
+    done: Tensor,
+    out: Tensor,
+    logs: Tensor,
+    count: Tensor,
+    ends: Tensor,
+    seen: Tensor,
+    uniforms: Tensor,
+    settings: Tensor,
+    choice: Callable[..., Tensor],
+) -> tuple[Tensor, ...]:
+    """A token of each row by `choice`, which takes the rows of `settings` [K, Batch] after the first, the penalty."""
     scores = _scores(model, token, pos)
     uniform = take(uniforms, minimum(n, uniforms.shape[0] - 1))
-    penalty, temperature, floor, most, mass = (take(settings, full((), i, "i32")) for i in range(5))
-    chosen = drawn_of_top(penalised(scores, seen, penalty), uniform, temperature, most, mass, floor)
+    penalty, *others = (take(settings, full((), i, "i32")) for i in range(int(settings.shape[0])))
+    chosen = choice(penalised(scores, seen, penalty), uniform, *others)
     carry = _continued(n, token, pos, done, out, logs, count, ends, scores, chosen)
     return *carry, count, ends, _marked(seen, carry[1]), uniforms, settings
 
