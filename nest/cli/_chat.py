@@ -15,7 +15,7 @@ from nest.loading import chosen_backend
 from nest.registry import find
 from nest.tasks import pipeline
 from nest.tasks._kinds import kind_of
-from nest.tasks.wishes import wishes_of
+from nest.tasks.wishes import Settings, wishes_of
 
 __all__ = ["main"]
 
@@ -29,7 +29,7 @@ def main(args: argparse.Namespace) -> int:
     entry = find(args.name)
     kind = kind_of(entry, "text-generation")
     settings = sampling_of(args)
-    wishes_of(settings)  # type: ignore[arg-type]
+    wishes_of(settings)
     if entry.manifest.chat is None:
         raise InputError(
             f"'{entry.name}' has no chat template; nest run {args.name} TEXT goes on with a text."
@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _talk(task: Any, settings: dict[str, Any], system: str | None) -> None:
+def _talk(task: Any, settings: Settings, system: str | None) -> None:
     first: Messages = [] if system is None else [{"role": "system", "content": system}]
     messages = list(first)
     while True:
@@ -69,7 +69,7 @@ def _talk(task: Any, settings: dict[str, Any], system: str | None) -> None:
             sys.stderr.write(f"nest: error: {plain(str(error))} /new begins anew.\n")
 
 
-def _answer(task: Any, messages: Messages, settings: dict[str, Any]) -> str:
+def _answer(task: Any, messages: Messages, settings: Settings) -> str:
     """The answer, shown as it comes; as far as it came where Ctrl-C stops it."""
     stream = task.chat(messages, stream=True, **settings)
     shown: list[str] = []

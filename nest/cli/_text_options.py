@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from nest.tasks.wishes import Settings
 
 __all__ = ["add_sampling", "sampling_of"]
 
@@ -36,6 +39,8 @@ def add_sampling(group: argparse._ActionsContainer) -> None:
     )
 
 
-def sampling_of(args: argparse.Namespace) -> dict[str, Any]:
+def sampling_of(args: argparse.Namespace) -> Settings:
     """The settings that were given."""
-    return {name: getattr(args, name) for name in (*_NUMBERS, "stop") if hasattr(args, name)}
+    return cast(
+        "Settings", {name: getattr(args, name) for name in (*_NUMBERS, "stop") if hasattr(args, name)}
+    )

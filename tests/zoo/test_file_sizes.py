@@ -7,19 +7,16 @@ how long its file is, and a list that was derived and has a wrong name in it say
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 
 from nest.checking.tensors import checkpoint_files
-from nest.ir.parammap import TensorSpec
+from nest.ir.parammap import STORED_DTYPES, TensorSpec
 from nest.registry import Entry, entries
 from nest.registry.tensors import read_tensors
 
 UNPADDED = {"gpt2": 61, "vit-base-patch16-224": 4, "resnet-18": 4, "resnet-50": 2, "roberta-base": 102}
 """Bytes that the list says too much of files whose header an earlier writer neither padded nor sorted."""
-
-BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "bool": 1}
 
 
 def pinned() -> dict[str, Entry]:
@@ -34,11 +31,11 @@ def pinned() -> dict[str, Entry]:
 
 def size_of(specs: dict[str, TensorSpec]) -> int:
     """Bytes of the file, with tensors in the order in which the safetensors library writes them."""
-    names = sorted(specs, key=lambda name: (-BYTES[specs[name].dtype], name))
+    names = sorted(specs, key=lambda name: (-STORED_DTYPES[specs[name].dtype], name))
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name in names:
-        begin, end = end, end + BYTES[specs[name].dtype] * math.prod(specs[name].shape)
+        begin, end = end, end + specs[name].nbytes
         spec = {"dtype": specs[name].dtype.upper(), "shape": list(specs[name].shape)}
         header[name] = {**spec, "data_offsets": [begin, end]}
     length = len(json.dumps(header, separators=(",", ":")).encode())

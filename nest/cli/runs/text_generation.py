@@ -22,7 +22,7 @@ _SHOWN = 72
 
 def prepare(entry: Entry, args: argparse.Namespace) -> list[Item]:
     """The prompts that were given, standard input being one, or the entry's samples."""
-    wishes_of(sampling_of(args))  # type: ignore[arg-type]  # refuses what means nothing before anything is fetched
+    wishes_of(sampling_of(args))  # refuses what means nothing before anything is fetched
     chat = _is_chat(entry, args)
     if not args.inputs:
         samples = [s for s in sample_items(entry, "a PROMPT") if s.prompt is not None]
