@@ -190,5 +190,6 @@ _COMMANDS = {
     "export": ("write a model for programs that know nothing of nest", _export_options.export),
     "eject": ("write a model as one file of PyTorch or Flax source", _export_options.eject),
     "cache": ("list, verify and delete what is in the caches", _source_options.cache),
+    "catalog": ("write the pages of the catalog: one for each entry, and the index", _source_options.catalog),
     "env": ("show versions, devices, paths, rules and clashes of this machine", _source_options.env),
 }

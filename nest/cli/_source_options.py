@@ -1,10 +1,10 @@
-"""Options of the commands about files and this machine: `pull`, `cache`, `env`."""
+"""Options of the commands about files and this machine: `pull`, `cache`, `catalog`, `env`."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
 
-__all__ = ["cache", "env", "pull"]
+__all__ = ["cache", "catalog", "env", "pull"]
 
 _NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
 
@@ -57,4 +57,21 @@ def cache(command: ArgumentParser) -> None:
 
 def env(command: ArgumentParser) -> None:
     """Add what `nest env` takes."""
+    command.add_argument("--json", action="store_true", help="write JSON")
+
+
+def catalog(command: ArgumentParser) -> None:
+    """Add what `nest catalog` takes."""
+    command.add_argument(
+        "action",
+        metavar="ACTION",
+        choices=("build",),
+        help="build: write the pages of every entry of the zoo",
+    )
+    command.add_argument(
+        "--out",
+        metavar="DIR",
+        default="docs/models",
+        help="the folder to write, which holds nothing else; docs/models if left out",
+    )
     command.add_argument("--json", action="store_true", help="write JSON")

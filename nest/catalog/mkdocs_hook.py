@@ -1,0 +1,28 @@
+"""MkDocs' hook: the catalog is written before a site is made of it, so that no page can be older than its entry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nest.catalog import build
+from nest.catalog.words import TASKS
+from nest.registry import cards
+
+__all__ = ["on_config"]
+
+FOLDER = "models"
+
+
+def on_config(config: Any) -> Any:
+    """Write the pages below `docs_dir`, and give each its place in the navigation, by task."""
+    build(Path(config["docs_dir"]) / FOLDER)
+    groups: dict[str, list[dict[str, str]]] = {title: [] for title in TASKS.values()}
+    for card in cards()[0]:
+        if card.trusted:
+            groups.setdefault(TASKS.get(card.task or "", "others"), []).append(
+                {card.title: f"{FOLDER}/{card.name}/index.md"}
+            )
+    models = [f"{FOLDER}/index.md", *({title: pages} for title, pages in groups.items() if pages)]
+    config["nav"] = [{"Models": models} if item == {"Models": FOLDER} else item for item in config["nav"]]
+    return config
