@@ -89,11 +89,18 @@ def _headings() -> list[Facts]:
 
 
 def _stamps(folder: Path) -> dict[str, str]:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; the catalog is written to a folder of its own.")
     if not folder.exists() or not any(folder.iterdir()):
         return {}
     try:
         stamps = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-        return {str(name): str(digest) for name, digest in stamps.items()}
+        # A name becomes a path that may be deleted: it is one folder of this one, or none of ours.
+        return {
+            str(name): str(digest)
+            for name, digest in stamps.items()
+            if Path(name).name == name and name != ".."
+        }
     except (OSError, ValueError, AttributeError):
         raise InputError(
             f"{folder} is not empty, and no catalog was written there: it has no {STAMP}. Give an empty folder or a "

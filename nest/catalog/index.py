@@ -21,7 +21,7 @@ def index(entries: Sequence[Facts]) -> dict[str, bytes | Path]:
     ordered = sorted(entries, key=_place)
     text = "\n\n".join(
         [
-            "---\ntitle: Models\nhide: [toc]\n"
+            "---\ntitle: Models\nhide: [navigation, toc]\n"
             'description: "Every model of the zoo: choose by task, size, licence and measured speed."\n---',
             "# Models",
             _controls(ordered),
@@ -60,8 +60,13 @@ def _controls(entries: Sequence[Facts]) -> str:
         '<label><input type="radio" name="view" value="cards" checked> cards</label>'
         '<label><input type="radio" name="view" value="table"> table</label></fieldset>',
     ]
-    shown = f'<p class="nest-count" role="status" id="nest-count">{len(entries)} models</p>'
-    return f'<form class="nest-controls" id="nest-controls" hidden>{"".join(fields)}</form>\n{shown}'
+    count_ = f'<p class="nest-count" role="status" id="nest-count">{len(entries)} models</p>'
+    reset = '<button type="reset" class="nest-reset" id="nest-reset" hidden>Show all</button>'
+    # The form has its room before its script runs, so that nothing moves; without scripts it is not shown at all.
+    return (
+        f'<form class="nest-controls" id="nest-controls">{"".join(fields)}'
+        f'<div class="nest-found">{count_}{reset}</div></form>'
+    )
 
 
 def _choice(name: str, title: str, options: Iterable[tuple[str, str]]) -> str:
@@ -92,7 +97,7 @@ def _card(facts: Facts) -> str:
     line = " · ".join([f"{count(facts.parameter_count)} parameters", _size(facts), card.license])
     speed = f'<p class="nest-card__speed">{_speed(found, "cpu")}</p>' if found.cpu else ""
     return (
-        f'<article class="nest-card"{_marks(facts, found)}>'
+        f'<article class="nest-card"{attributes(data_name=card.name)}>'
         f'<p class="nest-card__task">{escape(task_words(facts.task))}</p>'
         f'<h2 class="nest-card__name"><a href="{escape(card.name)}/">{escape(card.title)}</a></h2>'
         f'<p class="nest-card__summary">{escape(card.summary)}</p>'

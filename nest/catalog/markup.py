@@ -39,12 +39,18 @@ def fence(text: str, language: str = "") -> str:
     return f"{marks}{language}\n{text.rstrip()}\n{marks}\n"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], **values: object) -> str:
-    """An HTML table in a box that scrolls by itself, so that a narrow page does not; cells are HTML already."""
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, label: str | None = None, **values: object
+) -> str:
+    """An HTML table in a box that scrolls by itself, so that a narrow page does not; cells are HTML already.
+
+    `label` names the box for screen readers: the headings if left out.
+    """
     headings = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     inner = f"<table{attributes(**values)}><thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="nest-scroll" tabindex="0" role="region" aria-label="table">{inner}</div>\n'
+    name = attributes(aria_label=label or ", ".join(head))
+    return f'<div class="nest-scroll" tabindex="0" role="region"{name}>{inner}</div>\n'
 
 
 def tabs(panels: Iterable[tuple[str, str]]) -> str:

@@ -8,7 +8,9 @@ import nest
 
 from .conftest import Command
 
-_NAMES = "run chat adopt new bind pull list show inspect check lint verify diff export eject cache env"
+_NAMES = (
+    "run chat adopt new bind pull list show inspect check lint verify diff export eject cache catalog env"
+)
 COMMANDS = ", ".join(_NAMES.split())
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from nest.catalog.bindings import every_parameter, rules
 from nest.catalog.facts import Facts
 from nest.catalog.markup import code, element, escape, file_size, table
 from nest.catalog.readme import Readme
@@ -20,8 +19,8 @@ def section(facts: Facts, readme: Readme) -> Section:
     if weights is None:
         text = "This entry pins no weights; `nest.load` takes `weights=None` for random ones."
         return Section("Weights", "weights", text)
-    listing, files = _bindings(facts)
-    return Section("Weights", "weights", f"{_pinned(facts, weights)}\n\n{listing}", files, ("bindings.js",))
+    text = f"{_pinned(facts, weights)}\n\n{rules(facts)}"
+    return Section("Weights", "weights", text, {"bindings.json": every_parameter(facts)}, ("bindings.js",))
 
 
 def _pinned(facts: Facts, weights: Weights) -> str:
@@ -70,8 +69,3 @@ def _mirror(mirror: Mirror) -> str:
         f"{escape(file_size(mirror.size))}, licence {escape(mirror.license)}; hash-checked, never installed."
     )
     return f"\n<p>{about}</p>\n\n{table(('Stands in for', 'Member', 'Converted by'), rows)}"
-
-
-def _bindings(facts: Facts) -> tuple[str, dict[str, bytes]]:
-    """The rules as they are written, and every parameter with its tensor, for the search of the page."""
-    return "", {"bindings.json": json.dumps([]).encode()}
