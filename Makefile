@@ -1,5 +1,6 @@
 # make run [FILE=talk.mp3]    say what a recording says, with whisper-tiny.en
 # make test [ARGS="-k mel"]   run the tests
+# make docs                   build the site, to the folder site
 #
 # Each makes its own environment in .venv, and does everything; a second run finds it there. Python 3.11, 3.12
 # or 3.13 is all that is needed beforehand: PYTHON=/path/to/python names one that is not found by itself.
@@ -41,7 +42,7 @@ lint-types: $(VENV)/.test
 	$(BIN)/mypy --strict -p nest
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist site
