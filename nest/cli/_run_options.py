@@ -67,6 +67,7 @@ def _names(group: _Group) -> Mapping[str, str]:
 def _speech(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--language", metavar="CODE", help="language of the recordings, such as 'en'")
     group.add_argument("--task", choices=("transcribe", "translate"), help="what to write")
+    group.add_argument("--word-timestamps", action="store_true", help="when each word was said, in seconds")
 
 
 def _embedding(group: argparse._ArgumentGroup) -> None:

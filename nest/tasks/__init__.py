@@ -13,6 +13,7 @@ from nest.tasks.generate import Generator
 from nest.tasks.match import ImageTextMatcher
 from nest.tasks.text import TruncatedTextWarning
 from nest.tasks.transcribe import Segment, Transcriber, Transcript
+from nest.tasks.words import Word
 
 __all__ = [
     "Choice",
@@ -30,5 +31,6 @@ __all__ = [
     "Transcriber",
     "Transcript",
     "TruncatedTextWarning",
+    "Word",
     "pipeline",
 ]

@@ -36,6 +36,7 @@ def generation_rules(entry: Entry) -> GenerationRules:
         begin_suppress=tuple(table.begin_suppress),
         languages=dict(table.languages),
         tasks={name: token for name, token in tasks.items() if token is not None},
+        alignment_heads=tuple((layer, head) for layer, head in table.alignment_heads),
     )
 
 

@@ -34,6 +34,7 @@ class GenerationRules:
         begin_suppress: ids that are not chosen first.
         languages: id of each language code; empty for a checkpoint of English only.
         tasks: id of `transcribe` and `translate`; empty for a checkpoint of English only.
+        alignment_heads: (decoder layer, head) of those whose attention follows the audio; empty where not known.
     """
 
     start: int
@@ -47,6 +48,7 @@ class GenerationRules:
     begin_suppress: tuple[int, ...] = ()
     languages: Mapping[str, int] = field(default_factory=dict)
     tasks: Mapping[str, int] = field(default_factory=dict)
+    alignment_heads: tuple[tuple[int, int], ...] = ()
 
     @property
     def multilingual(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,8 +17,9 @@ from nest.tasks.decode import SpeechSession, greedy, language_probabilities
 from nest.tasks.mel import MelSettings, log_mel
 from nest.tasks.rules import GenerationRules, prompt_ids, token_budget
 from nest.tasks.tokens import Tokenizer
+from nest.tasks.words import Word, refuse_unaligned, window_words
 
-__all__ = ["Segment", "SpeechModel", "Transcriber", "Transcript"]
+__all__ = ["Segment", "SpeechModel", "Transcriber", "Transcript", "Word"]
 
 SHORTEST_SECONDS = 0.1
 """A recording, or what is left of one after its last window, that is no longer than this holds no word."""
@@ -33,12 +34,13 @@ class SpeechModel(Protocol):
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a recording, from `start` to `end` in seconds, and what it says."""
+    """A stretch of a recording, from `start` to `end` in seconds, and what it says; its words, where asked for."""
 
     start: float
     end: float
     text: str
     tokens: tuple[int, ...]
+    words: tuple[Word, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Transcriber:
         language: str | None = None,
         task: str = "transcribe",
         max_tokens: int | None = None,
+        word_timestamps: bool = False,
     ) -> Transcript:
         """Return what `audio` says.
 
@@ -100,21 +103,28 @@ class Transcriber:
             language: a code such as `"en"`. A multilingual model detects it in the first window if left out.
             task: `"transcribe"`, or `"translate"` into English.
             max_tokens: at most so many tokens for each window, half of the decoder's positions if left out.
+            word_timestamps: whether segments have words with times; the model hears each window's text once more.
 
         Raises:
-            InputError: audio that cannot be read or is no longer than 0.1 s, or a language or task that the model
-                does not have.
+            InputError: audio that cannot be read or is no longer than 0.1 s, or a language, a task or times of words
+                that the model does not have.
         """
         self._refuse_early(language, task, max_tokens)
+        if word_timestamps:
+            refuse_unaligned(self.rules)
         samples = audio_files.load(audio, rate, target=self.mel.rate)
         self._refuse_short(len(samples))
         segments = []
         with self._sessions.lend() as session:
             for start, window in _windows(samples, self.mel):
-                session.listen(log_mel(window, self.mel))
+                states = session.listen(log_mel(window, self.mel))
                 language = language or self._language(session)
                 tokens = self._decode(session, language, task, max_tokens)
-                segments.append(self._segment(start, window, tokens))
+                segment = self._segment(start, window, tokens)
+                if word_timestamps:
+                    words = self._words(session, states, segment, language, task)
+                    segment = replace(segment, words=words)
+                segments.append(segment)
         text = "".join(segment.text for segment in segments).strip()
         tokens = tuple(token for segment in segments for token in segment.tokens)
         return Transcript(text, tokens, language or "en", len(samples) / self.mel.rate, tuple(segments))
@@ -146,6 +156,23 @@ class Transcriber:
     def _segment(self, start: int, window: NDArray[np.float32], tokens: tuple[int, ...]) -> Segment:
         end = (start + len(window)) / self.mel.rate
         return Segment(start / self.mel.rate, end, self.tokenizer.decode(tokens), tokens)
+
+    def _words(
+        self, session: Any, states: Any, segment: Segment, language: str, task: str
+    ) -> tuple[Word, ...]:
+        """When each word of a segment was said, of a session that has just listened to it."""
+        return window_words(
+            session,
+            states,
+            prompt_ids(self.rules, language, task),
+            segment.tokens,
+            self.tokenizer,
+            self.rules,
+            self.mel,
+            start=segment.start,
+            end=segment.end,
+            language="en" if task == "translate" else language,
+        )
 
     def __repr__(self) -> str:
         name = getattr(getattr(self.model, "program", None), "name", type(self.model).__name__)

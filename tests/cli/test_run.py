@@ -12,7 +12,7 @@ import pytest
 
 from nest.errors import InputError
 from nest.registry import find
-from nest.tasks import Segment, Transcript
+from nest.tasks import Segment, Transcript, Word
 from nest.tasks._kinds import Kind
 
 from .conftest import ROOT, Command
@@ -101,6 +101,26 @@ def test_options_reach_the_pipeline(command: Command, scripted: Scripted) -> Non
         "local_files_only": True,
         "trust_source": True,
     }
+
+
+def test_words_have_times(command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = (Word(" It's", 0.1, 0.32, 0.87654), Word(" <b>.", 10.5, 11.123456, 1.0))
+    segment = Segment(0.0, 12.0, " It's <b>.", (1, 2), words)
+    made = Transcript("It's <b>.", (1, 2), "en", 12.0, (segment,))
+    monkeypatch.setattr(
+        Scripted, "__call__", lambda self, source, **options: (asked.update(options), made)[1]
+    )
+    asked: dict[str, Any] = {}
+    outcome = command("run", "whisper-tiny.en", "a.wav", "--word-timestamps")
+    assert outcome.out == "0.10   0.32   It's\n10.50  11.12  <b>.\n"
+    assert asked == {"language": None, "task": "transcribe", "word_timestamps": True}
+    (found,) = json.loads(command("run", "whisper-tiny.en", "a.wav", "--word-timestamps", "--json").out)[
+        "segments"
+    ]
+    assert found["words"] == [
+        {"text": " It's", "start": 0.1, "end": 0.32, "probability": 0.8765},
+        {"text": " <b>.", "start": 10.5, "end": 11.123, "probability": 1.0},
+    ]
 
 
 def test_several_files_are_headed_by_their_names(command: Command, scripted: Scripted) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from nest.cli._entry import sample_file
+from nest.cli._format import columns
 from nest.cli.runs._items import Answer, Item, sample_items, standard_input
 from nest.registry import Entry
 from nest.tasks.audio import load
+from nest.tasks.transcribe import Segment, Transcript
 
 __all__ = ["answer", "prepare"]
 
@@ -39,19 +42,47 @@ def _refuse_missing(items: list[Item]) -> None:
 
 def answer(task: Any, item: Item, args: argparse.Namespace) -> Answer:
     """The transcript of a recording."""
+    asked = {"word_timestamps": True} if hasattr(args, "word_timestamps") else {}
     made = task(
-        item.source, language=getattr(args, "language", None), task=getattr(args, "task", "transcribe")
+        item.source,
+        language=getattr(args, "language", None),
+        task=getattr(args, "task", "transcribe"),
+        **asked,
     )
     facts = {
         "text": made.text,
         "language": made.language,
         "duration": round(made.duration, 3),
-        "segments": [
-            {"start": round(segment.start, 3), "end": round(segment.end, 3), "text": segment.text}
-            for segment in made.segments
-        ],
+        "segments": [_segment(segment, words=bool(asked)) for segment in made.segments],
     }
     sample = item.sample
+    text = _timed(made) if asked else made.text
     if sample is None:
-        return Answer(made.text, facts)
-    return Answer(made.text, facts, sample.text or sample.reference_text, sample.note)
+        return Answer(text, facts)
+    return Answer(text, facts, sample.text or sample.reference_text, sample.note)
+
+
+def _segment(segment: Segment, *, words: bool) -> dict[str, Any]:
+    facts = {"start": round(segment.start, 3), "end": round(segment.end, 3), "text": segment.text}
+    if not words:
+        return facts
+    timed = [
+        {
+            **asdict(w),
+            "start": round(w.start, 3),
+            "end": round(w.end, 3),
+            "probability": round(w.probability, 4),
+        }
+        for w in segment.words
+    ]
+    return {**facts, "words": timed}
+
+
+def _timed(made: Transcript) -> str:
+    """A line for each word: when it begins and ends, in seconds."""
+    rows = [
+        (f"{word.start:.2f}", f"{word.end:.2f}", word.text.strip())
+        for segment in made.segments
+        for word in segment.words
+    ]
+    return columns(rows)
