@@ -2,13 +2,104 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from nest.catalog.facts import Facts
+from nest.catalog.markup import code, element, fence, tabs
 from nest.catalog.readme import Readme
 from nest.catalog.section import Section
+from nest.tasks.snippets import BACKENDS, Subject, commands, installs, leaving, model_code, task_code
 
 __all__ = ["section"]
 
+_BACKENDS = {
+    "torch": 'A `torch.nn.Module` of readable source, which `model.source` prints; `device="cuda"` for a GPU.',
+    "jax": "Pure functions over a dict of arrays, for `jit`, `grad` and `vmap`; `model.encode(...)` and the like check "
+    "their arguments, too.",
+    "nnx": "A `flax.nnx.Module` of readable source, which `model.source` prints; calls outside of `jit` are compiled.",
+    "onnx": 'ONNX graphs run by ONNX Runtime; `providers=["CUDAExecutionProvider"]` for a GPU. Below, the exported '
+    "folder runs without nest.",
+}
+"""What a backend gives, in a line."""
+
 
 def section(facts: Facts, readme: Readme) -> Section:
-    """The entry's own snippets."""
-    return Section("Use it", "use", readme.section("Use"))
+    """Install, the task, the commands, each backend, and the way out of nest.
+
+    The task is shown in the README's words. What the README says of the model itself, beneath the task, stands folded
+    after the backends.
+    """
+    subject = Subject(facts.entry)
+    task, model = divided(readme.section("Use"))
+    parts = [_install(subject), task or fence(task_code(subject), "python"), _terminal(commands(subject))]
+    if model_code(subject, next(iter(BACKENDS))):
+        parts += ["### On each backend { #backends }", _backends(subject), _executed(subject)]
+    parts += ["### Without nest { #export }", _terminal(leaving(subject))]
+    parts.append(_folded("More about the model itself, on torch", model))
+    return Section("Use it", "use", "\n\n".join(part for part in parts if part))
+
+
+def divided(text: str) -> tuple[str, str]:
+    """A README's use of the task, and of the model itself: from the first block that calls `nest.load`, and the
+    paragraph that leads to it."""
+    for block in re.finditer(r"^```python\n.*?^```$", text, re.MULTILINE | re.DOTALL):
+        if "nest.load(" in block[0]:
+            before = text[: block.start()].rstrip()
+            start = before.rfind("\n\n") + 2 if not before.endswith("```") else block.start()
+            return text[:start].strip(), text[start:].strip()
+    return text.strip(), ""
+
+
+def _install(subject: Subject) -> str:
+    """From a checkout, since no package index has nest."""
+    command = fence(f"pip install '.[{installs(subject)}]'", "sh")
+    torch, jax, onnx = map(code, ("torch", "jax", "onnx"))
+    about = (
+        f"From a checkout of nest, which is on no package index yet; {torch} or {jax} may stand for {onnx}."
+    )
+    return f"{command}\n{element('p', about)}"
+
+
+def _terminal(rows: Iterable[tuple[str, str]]) -> str:
+    listed = list(rows)
+    if not listed:
+        return ""
+    width = max(len(command) for command, _ in listed)
+    if width > 60:  # beside a long command nobody sees what it does
+        return fence("\n".join(f"# {what}\n{command}" for command, what in listed), "sh")
+    return fence("\n".join(f"{command:{width}}  # {what}" for command, what in listed), "sh")
+
+
+def _backends(subject: Subject) -> str:
+    """A tab for each; the site keeps the choice from page to page."""
+    panels = []
+    for backend in BACKENDS:
+        install = f"`pip install '.[{installs(subject, backend)}]'`"
+        panels.append(
+            (backend, f"{_BACKENDS[backend]} {install}\n\n{fence(model_code(subject, backend), 'python')}")
+        )
+    return f'<div class="nest-backends" data-search-exclude markdown="1">\n\n{tabs(panels)}\n\n</div>'
+
+
+def _executed(subject: Subject) -> str:
+    """How these snippets were run, which says how far they can be trusted."""
+    weights = subject.entry.manifest.weights
+    if weights is not None and weights.mirror:
+        text = (
+            "The tests run this code: on torch and onnx with the weights of the pinned mirror, on every backend with "
+            "random weights at a small configuration."
+        )
+    else:
+        text = (
+            "The tests run this code with random weights at a small configuration, and of entries whose code differs "
+            "in names and numbers alone, one. With the published weights this project has not run it."
+        )
+    return element("p", text, class_="nest-executed")
+
+
+def _folded(title: str, text: str) -> str:
+    if not text:
+        return ""
+    opening = '<details class="nest-more" data-search-exclude markdown="1">'
+    return f"{opening}\n<summary>{title}</summary>\n\n{text}\n\n</details>"
