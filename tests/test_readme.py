@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nest.cli._parser import parse
@@ -51,26 +49,3 @@ def test_commands_are_ones_that_exist(page: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
     assert [t for t in targets if "://" not in t and not (page.parent / t).exists()] == []
-
-
-@pytest.mark.weights
-def test_the_python_of_the_readme_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from nest.tasks import audio
-    from nest.tasks.mel import MelSettings, log_mel
-
-    shutil.copy(
-        ROOT / "assets" / "audio" / "jfk.wav", tmp_path / "talk.mp3"
-    )  # the content decides, not the name
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"mel": log_mel(audio.load("talk.mp3"), MelSettings())}
-    use, write = blocks(ROOT / "README.md", "python")
-    exec(compile(use, "<README>", "exec"), names)
-    assert capsys.readouterr().out.startswith("And so my fellow Americans")
-    assert tuple(names["states"].shape) == (1, 1500, 384)  # type: ignore[attr-defined]
-    assert tuple(names["logits"].shape) == (1, 51864)  # type: ignore[attr-defined]
-    written: dict[str, object] = {"__name__": "readme"}
-    exec(compile(write, "<README>", "exec"), written)
-    assert "class Mlp(nn.Module):" in capsys.readouterr().out
-    assert tuple(written["model"](np.ones((3, 8), np.float32)).shape) == (3, 8)  # type: ignore[operator]

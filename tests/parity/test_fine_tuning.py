@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +10,24 @@ import pytest
 
 import nest
 
+from ..docs import shell
+from ..docs.markdown import ROOT, blocks
+
 pytestmark = [pytest.mark.reference, pytest.mark.weights]
 
-ROOT = Path(__file__).parents[2]
 Array = np.ndarray[Any, Any]
 # Of the largest one.
 GRADIENTS = 1e-4
 LOGITS = 1e-5
 
 
-def sections(page: str) -> dict[str, list[str]]:
-    """The python blocks of a guide by their heading."""
-    text = (ROOT / "docs" / "guides" / f"{page}.md").read_text(encoding="utf-8")
-    parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)
-    pattern = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    return {title: pattern.findall(part) for title, part in zip(parts[1::2], parts[2::2], strict=True)}
+def sections() -> dict[str, list[str]]:
+    """The guide's Python by heading."""
+    found: dict[str, list[str]] = {}
+    for block in blocks("docs/guides/fine-tuning.md"):
+        if block.language == "python":
+            found.setdefault(block.heading, []).append(block.code)
+    return found
 
 
 def run(blocks: list[str], names: dict[str, Any]) -> None:
@@ -59,7 +61,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     names: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        run(sections("fine-tuning")["The data"], names)
+        run(sections()["The data"], names)
         mel, tokens, counted = map(torch.from_numpy, names["batch"](model))
     theirs = library(folder)
     logits = theirs(input_features=mel, decoder_input_ids=tokens[:, :-1].long()).logits
@@ -103,7 +105,7 @@ def test_the_guide(
 ) -> None:
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     monkeypatch.chdir(tmp_path)
-    blocks = sections("fine-tuning")
+    blocks = sections()
     make, *train = blocks[framework]
     names: dict[str, Any] = {}
     run([*blocks["The data"], make], names)
@@ -125,6 +127,12 @@ def test_the_guide(
 
     run(blocks["What was saved"], names)
     reopened(names, reference)
+
+
+def test_nothing_of_the_guide_is_left_over(tmp_path: Path) -> None:
+    assert sections().keys() == {"The data", *FRAMEWORKS, "What was saved"}
+    others = [b for b in blocks("docs/guides/fine-tuning.md") if b.language != "python"]
+    assert [shell.run(b.code, tmp_path) for b in others] == [("", 0)]
 
 
 def reopened(names: dict[str, Any], reference: dict[str, Any]) -> None:

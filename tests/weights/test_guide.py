@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guides" / "offline-and-company-networks.md"
+from ..docs.markdown import ROOT, blocks
+
+GUIDE = "docs/guides/offline-and-company-networks.md"
 USES_THE_REAL_CACHES = True  # for the weights themselves, which the machine that may reach the hub has
 SHIM = """\
 #!{python}
@@ -25,11 +26,6 @@ from nest.cli import main
 sys.exit(main())
 """
 """The command `nest`, with the machine's configuration where a test may write it."""
-
-BLOCK = re.compile(
-    r"^<!-- (?P<kind>machine|file): (?P<value>\S+) -->$|^```(?P<language>\w+)\n(?P<text>.*?)^```$",
-    re.MULTILINE | re.DOTALL,
-)
 
 
 @dataclass
@@ -106,18 +102,17 @@ def test_every_command_of_the_guide(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "media").mkdir()
     shutil.copy(ROOT / "assets" / "audio" / "librivox_0930.wav", tmp_path / "work")
-    file = ""
-    for block in BLOCK.finditer(GUIDE.read_text(encoding="utf-8")):
-        match block["kind"], block["language"]:
-            case "machine", _:
-                machines.switch(block["value"])
-            case "file", _:
-                file = block["value"]
-            case _, "sh":
-                machines.run(block["text"])
-            case _, "text":
-                machines.expect(block["text"])
-            case _, "toml":
-                machines.write(file, block["text"])
+    for block in blocks(GUIDE):
+        if "machine" in block.notes:
+            machines.switch(block.notes["machine"])
+        match block.language:
+            case "sh":
+                machines.run(block.code)
+            case "text":
+                machines.expect(block.code)
+            case "toml":
+                machines.write(block.notes["file"], block.code)
+            case other:
+                raise AssertionError(f"{block.place}: nobody runs a block of '{other}'")
     assert len(machines.ran) == 13
     assert (tmp_path / "work" / "models" / "config.toml").is_file()

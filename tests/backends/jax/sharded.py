@@ -6,13 +6,11 @@ It is one process, since compiling is what costs.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -31,7 +29,9 @@ from nest.export import save
 from nest.ir.inventory import parameters
 from nest.loading import load, program_of
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "fine-tuning-on-a-mesh.md"
+from ...docs.markdown import blocks
+
+GUIDE = "docs/guides/fine-tuning-on-a-mesh.md"
 # Axes that four devices divide, and names that are no two alike but for the layers.
 SIZES: dict[str, Any] = {
     "Mels": 5, "Frames": 22, "D": 24, "Heads": 4, "Inner": 40, "EncoderLayers": 1, "DecoderLayers": 1, "Vocab": 56,
@@ -209,12 +209,12 @@ def reading(mesh: Any) -> dict[str, Any]:
 
 def guide() -> list[str]:
     """The python of the guide runs, with a small model in place of the one that it names."""
-    text = GUIDE.read_text(encoding="utf-8").replace("(4, 80, 3000)", "(4, 5, 22)").replace("50256", "55")
     names: dict[str, Any] = {}
     kept, nest.load = nest.load, partial(load, weights=None, **SIZES)
     try:
-        for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            exec(compile(block, GUIDE.name, "exec"), names)
+        for block in blocks(GUIDE):
+            code = block.code.replace("(4, 80, 3000)", "(4, 5, 22)").replace("50256", "55")
+            exec(compile(code, block.place, "exec"), names)
     finally:
         nest.load = kept
     model, caches = names["model"], names["model"].new_session(Batch=4).state
