@@ -13,7 +13,7 @@ __all__ = ["clashes", "devices", "packages"]
 
 _PACKAGES = (
     "numpy", "pydantic", "huggingface_hub", "filelock", "torch", "jax", "jaxlib", "flax", "onnx-ir", "onnx",
-    "soundfile", "soxr", "tokenizers", "transformers", "ml_dtypes",
+    "soundfile", "soxr", "av", "tokenizers", "transformers", "ml_dtypes",
 )  # fmt: skip
 _ONNX_RUNTIMES = (
     "onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-rocm",

@@ -32,6 +32,15 @@ def mono(array: NDArray[Any], name: str = "the array") -> NDArray[np.float32]:
         float32 [samples].
 
     Raises:
+        InputError: see `as_frames`.
+    """
+    return mix(as_frames(array, name))
+
+
+def as_frames(array: NDArray[Any], name: str = "the array") -> NDArray[np.float32]:
+    """Return the samples of `array`, as `mono` takes it, as float32 [samples, channels].
+
+    Raises:
         InputError: another dtype or rank, more than 32 channels, no samples, or NaN or infinite samples.
     """
     if array.dtype.name not in FULL_SCALE:
@@ -42,7 +51,7 @@ def mono(array: NDArray[Any], name: str = "the array") -> NDArray[np.float32]:
     frames = _by_channel(array, name).astype(np.float32) if array.dtype.kind == "i" else _floats(array, name)
     if array.dtype.kind == "i":
         frames /= np.float32(FULL_SCALE[array.dtype.name])
-    return mix(frames)
+    return frames
 
 
 def mix(frames: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -65,14 +74,19 @@ def _floats(array: NDArray[Any], name: str) -> NDArray[np.float32]:
     frames = _by_channel(array, name)
     with np.errstate(over="ignore"):
         frames = frames.astype(np.float32)
-    finite = np.isfinite(frames).all(axis=1)
+    refuse_infinite(frames, name)
+    return frames
+
+
+def refuse_infinite(frames: NDArray[np.float32], name: str, first: int = 0) -> None:
+    """Raise InputError if `frames` [samples, channels], which begin at index `first`, are not all finite."""
+    finite = np.asarray(np.isfinite(frames).all(axis=1))
     if not finite.all():
         raise InputError(
             f"The samples of {name} are not all finite: {int((~finite).sum())} of {len(finite)} are NaN or "
-            f"infinite, the first at index {int(np.argmin(finite))}. Repair the recording, or replace them "
+            f"infinite, the first at index {first + int(np.argmin(finite))}. Repair the recording, or replace them "
             "by zeros with numpy.nan_to_num."
         )
-    return frames
 
 
 def _by_channel(array: NDArray[Any], name: str) -> NDArray[Any]:
