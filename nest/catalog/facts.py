@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from nest.checking.measured import Current
 from nest.ir import Program, parameters
 from nest.loading import program_of
 from nest.registry import Card, Entry, find
+from nest.registry.bench import BenchRun, read_bench
+from nest.registry.parity import ParityRun, read_parity
 
 __all__ = ["Facts"]
 
@@ -38,6 +41,28 @@ class Facts:
     def parameter_count(self) -> int:
         """How many numbers the model has, ties counted once."""
         return sum(prod(spec.shape) for spec in parameters(self.program).values())
+
+    @cached_property
+    def parity(self) -> list[tuple[ParityRun, bool]]:
+        """The runs of the parity matrix, each with whether it is of the entry as it is.
+
+        Raises:
+            ManifestError: the file is not right.
+        """
+        return [(run, self._current.parity(run)) for run in read_parity(self.entry.directory, self.name)]
+
+    @cached_property
+    def bench(self) -> list[tuple[BenchRun, bool]]:
+        """The benchmark's runs, each with whether it is of the entry as it is.
+
+        Raises:
+            ManifestError: the file is not right.
+        """
+        return [(run, self._current.bench(run)) for run in read_bench(self.entry.directory, self.name)]
+
+    @cached_property
+    def _current(self) -> Current:
+        return Current(self.entry)
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nest.checking.bindings import check_bindings
 from nest.checking.definition import check_definition
+from nest.checking.measured import check_measured
 from nest.checking.readme import README, snippet_faults, snippets
 from nest.checking.report import Report
 from nest.checking.tensors import Checkpoints
@@ -25,7 +26,7 @@ def check(
     write_tensors: bool = False,
     checkpoints: Checkpoints | None = None,
 ) -> Report:
-    """Check one entry: manifest, definition, bindings, samples and README.
+    """Check one entry: manifest, definition, bindings, samples, measurements and README.
 
     Args:
         name: what `nest.registry.find` takes.
@@ -47,7 +48,8 @@ def check(
         return report
     report.name = entry.name
     report.ok("manifest", f"{place.folder / 'nest.toml'} and the files it names are valid")
-    if entry.trusted or trust_source:
+    runs = entry.trusted or trust_source
+    if runs:
         program = check_definition(entry, report, trust_source=trust_source)
         if program is not None:
             check_bindings(
@@ -61,6 +63,8 @@ def check(
     else:
         report.note("definition", f"not run, and so the bindings were not checked. {entry.refusal}")
     _check_samples(entry, report)
+    traced = runs and not any(fault.part == "definition" for fault in report.faults)
+    check_measured(entry, report, runs=traced, trust_source=trust_source)
     _check_readme(entry, report)
     return report
 

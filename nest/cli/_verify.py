@@ -12,8 +12,9 @@ from nest.cli._format import json_text
 from nest.cli._inspect import generics_of
 from nest.errors import NestError
 from nest.registry import find
-from nest.verify import Row, Setting, conditions, markdown, matrix, setting_of
+from nest.verify import Row, Setting, conditions, markdown, matrix, save, setting_of
 from nest.verify.library import knows
+from nest.verify.saving import check_kept
 
 __all__ = ["main", "setting"]
 
@@ -57,6 +58,8 @@ def setting(name: str, args: argparse.Namespace, **options: Any) -> Setting:
 
 def _measured(name: str, args: argparse.Namespace) -> list[Row]:
     one = setting(name, args, **({"batches": args.batch} if args.batch else {}))
+    if args.save:
+        check_kept(one.configuration)  # before minutes of measuring
     dtypes = args.dtype or find(name).manifest.dtypes
     if not args.no_library and not knows(one.entry):
         sys.stderr.write(
@@ -64,7 +67,11 @@ def _measured(name: str, args: argparse.Namespace) -> list[Row]:
             f"module in nest/verify/library.\n"
         )
     found = matrix(one, backends=args.backend, plans=args.plan, dtypes=dtypes, library=not args.no_library)
-    return list(_told(found))
+    rows = list(_told(found))
+    if args.save:
+        file = save(one.entry, one.program, rows, conditions())
+        sys.stderr.write(f"nest: {file}\n")
+    return rows
 
 
 def _told(found: Iterable[Row]) -> Iterable[Row]:

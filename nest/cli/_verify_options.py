@@ -53,6 +53,11 @@ def verify(command: ArgumentParser) -> None:
         help="rows beside each other; may be repeated. 1 and 3 if left out",
     )
     command.add_argument("--no-library", action="store_true", help="leave the reference library out")
+    command.add_argument(
+        "--save",
+        action="store_true",
+        help="keep the rows beside the entry, in parity.json, which its page shows",
+    )
     command.add_argument("--json", action="store_true", help="write JSON")
 
 

@@ -6,6 +6,7 @@ from nest.verify._diff import Divergence, diff
 from nest.verify._matrix import matrix
 from nest.verify.conditions import conditions
 from nest.verify.rows import Row, markdown
+from nest.verify.saving import save
 from nest.verify.setting import Setting, setting_of
 
-__all__ = ["Divergence", "Row", "Setting", "conditions", "diff", "markdown", "matrix", "setting_of"]
+__all__ = ["Divergence", "Row", "Setting", "conditions", "diff", "markdown", "matrix", "save", "setting_of"]

@@ -35,6 +35,7 @@ def test_the_entries_of_the_zoo_have_no_fault(name: str) -> None:
         "definition",
         "bindings",
         "samples",
+        "parity",
         "readme",
     ]
     (traced,) = said(report, "definition", "ok")
@@ -83,6 +84,7 @@ class TestTrust:
             "manifest",
             "definition",
             "samples",
+            "parity",
             "readme",
         ]
 
@@ -305,3 +307,24 @@ def test_a_finding_as_data_has_its_place(copy: Copy) -> None:
     found = [one for one in run(copy, trust_source=False).facts()["findings"] if one["part"] == "readme"]
     assert (found[0]["file"], found[0]["line"]) == (str(copy.folder / "README.md"), 2)
     assert Path(found[0]["file"]).is_file()
+
+
+class TestMeasured:
+    def test_numbers_of_another_definition_are_a_note(self, copy: Copy) -> None:
+        # The copy's program has another name than that of the entry whose numbers were copied with it.
+        report = run(copy)
+        assert report.faults == []
+        (note,) = said(report, "parity", "note")
+        assert note.startswith("tiny configuration, random weights, 20")
+        assert note.endswith(": of another definition or other weights; pages say 'not measured'")
+
+    def test_a_bad_file_is_a_fault_with_its_key(self, copy: Copy) -> None:
+        copy.edit_json("parity.json", lambda runs: runs[0].update(weights="borrowed"))
+        (fault,) = said(run(copy), "parity", "fault")
+        assert f"{copy.folder / 'parity.json'}:" in fault
+        assert "'[0].weights': input should be 'real' or 'random'; came 'borrowed'" in fault
+
+    def test_a_definition_that_may_not_run_is_compared_with_nothing(self, copy: Copy) -> None:
+        report = run(copy, trust_source=False)
+        assert said(report, "parity", "note") == []
+        assert said(report, "parity", "ok") == ["1 run"]

@@ -136,3 +136,21 @@ def test_another_folder_s_definition_is_asked_for(command: Command, stranger: Pa
     outcome = command("verify", str(stranger), "--tiny")
     assert outcome.code == 1
     assert "--trust-source" in outcome.err
+
+
+def test_rows_are_kept_beside_the_entry(command: Command, stranger: Path) -> None:
+    (stranger / "parity.json").unlink(missing_ok=True)
+    outcome = command("verify", str(stranger), *TINY[1:], "--trust-source", "--save")
+    assert (outcome.code, outcome.err) == (0, f"nest: {stranger / 'parity.json'}\n")
+    (run,) = json.loads((stranger / "parity.json").read_text("utf-8"))
+    assert (run["configuration"], run["weights"]) == ("tiny", "random")
+    assert {row["backend"] for row in run["rows"]} == {"oracle", "torch"}
+    assert run["conditions"]["cpus"] >= 1
+
+
+def test_a_size_that_no_page_shows_is_not_kept(command: Command, stranger: Path) -> None:
+    before = (stranger / "parity.json").read_bytes()
+    outcome = command("verify", str(stranger), *TINY[1:], "-D", "DecoderLayers=3", "--trust-source", "--save")
+    assert outcome.code == 1
+    assert "this is 'tiny DecoderLayers=3'. Leave -D out." in outcome.err
+    assert (stranger / "parity.json").read_bytes() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from nest.errors import ManifestError
 from nest.registry import cards, find, zoo_directory
+from nest.registry.parity import read_parity
 from nest.registry.tensors import read_tensors
 
-FILES = ("nest.toml", "bindings.json", "samples.json", "tensors.json")
+FILES = ("nest.toml", "bindings.json", "samples.json", "tensors.json", "parity.json")
 SNIPPETS = [
     b"",
     b"[",
@@ -61,7 +63,7 @@ def test_damage_is_an_error_in_words(entry: Path, file: str, changes: list[tuple
     try:
         names = {card.name for card in cards()[0]}
         assert {"whisper-tiny", "whisper-tiny.en"} <= names
-        for read in (lambda: find(entry), lambda: read_tensors(entry, "x")):
+        for read in (lambda: find(entry), lambda: read_tensors(entry, "x"), lambda: read_parity(entry, "x")):
             with contextlib.suppress(ManifestError):
                 read()
     finally:
@@ -77,6 +79,13 @@ DEEP = {
     "bindings.json": [b"[" * 20_000, b'{"a":' * 20_000, b'{"a": {"op": "cast", "of": ' * 20_000],
     "samples.json": [b"[" * 20_000, b'{"a":' * 20_000],
     "tensors.json": [b"[" * 20_000, b'{"a":' * 20_000],
+    "parity.json": [b"[" * 20_000, b'{"a":' * 20_000],
+}
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "tensors.json": lambda entry: read_tensors(entry, "x"),
+    "parity.json": lambda entry: read_parity(entry, "x"),
 }
 
 
@@ -85,7 +94,7 @@ def test_nesting_without_end(entry: Path, file: str, raw: bytes) -> None:
     (entry / file).write_bytes(raw)
     assert "whisper-tiny.en" in {card.name for card in cards()[0]}
     with pytest.raises(ManifestError, match=file):
-        read_tensors(entry, "x") if file == "tensors.json" else find(entry)
+        READERS.get(file, lambda entry: find(entry))(entry)
 
 
 def test_bindings_nested_as_deep_as_json_goes(entry: Path) -> None:
