@@ -2,18 +2,143 @@
 
 from __future__ import annotations
 
+import json
+import re
+
+from nest.catalog.diagram import Diagram, Entry, diagram
 from nest.catalog.facts import Facts
-from nest.catalog.markup import fence
+from nest.catalog.markup import code, element, escape, table
 from nest.catalog.readme import Readme
 from nest.catalog.section import Section
+from nest.catalog.source import Shown, Sources
+from nest.catalog.symbols import symbols
 from nest.ir import inspect_text
 
 __all__ = ["section"]
 
+DATA, SOURCE = "diagram.json", "source.json"
+KEY = (
+    "A box is something that is done, a label the type of what leaves it. Green boxes are blocks; + shows what is "
+    "inside, and × how often a box is done, one after another. A dashed box is a loop over several. Small round ones "
+    "only move or convert. Parameters and constants are written into the box that takes them; boxes of states say "
+    "read, assign or update."
+)
+
 
 def section(facts: Facts, readme: Readme) -> Section:
     """What the README says, then what the program shows."""
-    source = facts.entry.source.read_text(encoding="utf-8")
-    text = [readme.section("Architecture"), "### Blocks", fence(inspect_text(facts.program), "text")]
-    text += ["### Source { #source }", fence(source, "python")]
-    return Section("Architecture", "architecture", "\n\n".join(text))
+    program = facts.program
+    sources = Sources(facts.entry.source, _title(facts), program)
+    drawn = diagram(program, facts.entry.manifest.source.entry, sources.anchor)
+    rows = table(("Name", "Value", "What it is"), symbols(program))
+    text = [
+        readme.section("Architecture"),
+        "### Diagram { #diagram }",
+        _figure(drawn),
+        "### Entries { #entries }",
+        _entries(drawn),
+        "### Generics and symbols { #generics }",
+        rows,
+        "### Blocks { #blocks }",
+        _folded(f"As <code>nest inspect {escape(facts.name)}</code> prints them", _blocks(facts, sources)),
+        "### Source { #source }",
+        *(_source(sources, part, shown) for part, shown in sources.parts.items()),
+    ]
+    files = {DATA: drawn.data, **{_file(entry): entry.file.encode() for entry in drawn.entries}}
+    files[SOURCE] = json.dumps({part: sources.html(shown) for part, shown in sources.parts.items()}).encode()
+    files |= {f"{part}.txt": shown.text.encode() for part, shown in sources.parts.items()}
+    return Section("Architecture", "architecture", "\n\n".join(text), files, ("diagram.js", "source.js"))
+
+
+def _title(facts: Facts) -> str:
+    """The definition's file, with the entry whose folder it is in."""
+    return f"zoo/{facts.entry.source.parent.name}/{facts.entry.source.name}"
+
+
+def _file(entry: Entry) -> str:
+    return f"diagram-{entry.name}.svg"
+
+
+def _figure(drawn: Diagram) -> str:
+    """The first entry's picture; the others' are links, which the script turns into a choice."""
+    first = drawn.entries[0]
+    links = "".join(
+        element(
+            "a", escape(e.name), href=_file(e), data_entry=e.name, aria_current="true" if e is first else None
+        )
+        for e in drawn.entries
+    )
+    buttons = "".join(
+        element("button", words, type="button", data_do=does)
+        for does, words in (("open", "Open a level"), ("close", "Close all"), ("fill", "Full screen"))
+    )
+    bar = element("div", links + buttons, class_="nest-diagram-bar", role="group", aria_label="Entry to show")
+    box = element(
+        "div", first.picture, class_="nest-scroll", tabindex="0", role="region", aria_label="Diagram"
+    )
+    key = element("p", KEY, class_="nest-diagram-key")
+    return element(
+        "div",
+        f"\n{bar}\n{box}\n{key}\n",
+        class_="nest-diagram-box",
+        data_diagram=DATA,
+        data_search_exclude="",
+    )
+
+
+def _entries(drawn: Diagram) -> str:
+    items = []
+    for entry in drawn.entries:
+        doc = (entry.function.doc or "").strip().split("\n")[0]
+        signature = element("code", escape(f"{entry.name}{entry.function.signature}"))
+        items.append(element("dt", signature) + element("dd", _prose(doc)))
+    return element("dl", "".join(items), class_="nest-entries")
+
+
+def _prose(doc: str) -> str:
+    """A line of a docstring, where backquotes are code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(doc))
+
+
+def _blocks(facts: Facts, sources: Sources) -> str:
+    """The text of `nest inspect`, with the names of blocks as links to their classes."""
+    links = {
+        b.name: link for b in facts.program.root.distinct() if (link := sources.anchor(b.name, b.module))
+    }
+    names = re.compile(rf"\b({'|'.join(map(re.escape, links))})(?=&lt;)" if links else r"(?!)")
+    lines = [
+        names.sub(lambda found: element("a", found[1], href=links[found[1]]), line)
+        if line.lstrip().startswith(("block ", "sub "))
+        else line
+        for line in escape(inspect_text(facts.program)).rstrip().split("\n")
+    ]
+    return element("pre", element("code", "\n".join(lines)), class_="nest-source")
+
+
+def _source(sources: Sources, part: str, shown: Shown) -> str:
+    """A place for a source, which the script fills: half of a page would be code that few come for."""
+    classes = ", ".join(
+        f"{element('span', escape(name), id=sources.mark(name, shown))} (line {line})"
+        for name, line in shown.classes.items()
+    )
+    where = element("a", f"{part}.txt", href=f"{part}.txt")
+    about = element("p", f"{where}, with the classes {classes}.", class_="nest-elsewhere")
+    return _folded(code(shown.title), about, data_source=SOURCE, data_part=part)
+
+
+def _folded(summary: str, body: str, **values: object) -> str:
+    inside = element(
+        "div",
+        body,
+        class_="nest-scroll",
+        tabindex="0",
+        role="region",
+        aria_label=re.sub("<[^>]+>", "", summary),
+    )
+    return element(
+        "details",
+        f"<summary>{summary}</summary>\n{inside}\n",
+        data_search_exclude="",
+        class_="nest-folded",
+        **values,
+    )
