@@ -282,7 +282,7 @@ def _backend(name: Any) -> Callable[..., Any]:
     if not isinstance(name, str):
         raise CallError(f"backend= is a name such as 'torch', and {name!r} was given.")
     known_backend(name)
-    return {"torch": _torch, "jax": _jax, "nnx": _nnx, "onnx": _onnx, "reference": _reference}[name]
+    return _BUILDERS[name]
 
 
 def _torch(
@@ -363,6 +363,16 @@ def _reference(
     from nest.backends.reference.model import build
 
     return build(program, params, precision=precision or "f32", entry=info["entry"], session=info["session"])
+
+
+_BUILDERS: dict[str, Callable[..., Any]] = {
+    "torch": _torch,
+    "jax": _jax,
+    "nnx": _nnx,
+    "onnx": _onnx,
+    "reference": _reference,
+}
+"""Each backend's way from a program and its parameters to a model, by the names of `nest.backends.installed`."""
 
 
 def _parameters(

@@ -11,22 +11,19 @@ import pytest
 from nest.cli._parser import parse
 from nest.registry import entries
 
+from .docs.markdown import blocks, pages
+
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(
-        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+PAGES = [ROOT / page for page in pages()]
 
 
 def commands(page: Path) -> list[str]:
     """The lines of a page's shell blocks that run nest or make, without their comments."""
     lines = [
         line.partition(" #")[0].strip()
-        for block in [*blocks(page, ""), *blocks(page, "sh")]
-        for line in block.splitlines()
+        for block in blocks(page.relative_to(ROOT).as_posix())
+        if block.language == "sh"
+        for line in block.code.splitlines()
     ]
     return [line for line in lines if line.startswith(("nest ", "make "))]
 
@@ -48,7 +45,8 @@ def test_commands_are_ones_that_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    targets = [t.partition("?")[0] for t in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))]
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    targets = [t.partition("?")[0] for t in re.findall(r"\]\(([^)#]+)", text)]
     written = {"models/index.md", *(f"models/{entry.name}/index.md" for entry in entries())}
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
     assert [

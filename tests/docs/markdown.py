@@ -13,10 +13,11 @@ __all__ = ["ROOT", "Block", "blocks", "pages"]
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(
     r"^(?P<notes>(?:[ \t]*<!-- [^\n]* -->\n)*)"
-    r"(?P<indent>[ \t]*)(?P<fence>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<code>.*?)^[ \t]*(?P=fence)[ \t]*$",
+    r"(?P<indent>[ \t]*)(?P<fence>`{3,})(?P<language>[\w-]*)(?P<info>[^\n]*)\n(?P<code>.*?)^[ \t]*(?P=fence)[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
 _NOTE = re.compile(r"<!-- (?P<key>[\w ]+?): (?P<value>.*?) -->")
+_TITLE = re.compile(r'title="(?P<file>[^"]+)"')
 _HEADING = re.compile(r"^(#{1,6} .*)$", re.MULTILINE)
 
 
@@ -28,8 +29,8 @@ class Block:
         page: its file, from the repository's root. line: of the first line of its code.
         language: as the fence says. code: without the fence's indentation.
         heading: the title of the part of the page that it stands in.
-        notes: comments `<!-- key: value -->` right above the fence: `not run` with a reason, `file` with the name of
-            the file that the block is.
+        notes: comments `<!-- key: value -->` right above the fence, such as `not run` with a reason; and `file`, the
+            name of the file that the block is, as the fence's title or a comment says.
         follows: whether nothing but blank lines stands between it and the block before.
     """
 
@@ -69,9 +70,15 @@ def blocks(page: str) -> list[Block]:
                 match["language"],
                 textwrap.dedent(match["code"]) if match["indent"] else match["code"],
                 heading,
-                {note["key"]: note["value"] for note in _NOTE.finditer(match["notes"])},
+                _notes(match["info"], match["notes"]),
                 follows=bool(found) and not between.strip() and not match["notes"],
             )
         )
         end = match.end()
     return found
+
+
+def _notes(info: str, comments: str) -> dict[str, str]:
+    title = _TITLE.search(info)
+    named = {"file": title["file"]} if title else {}
+    return named | {note["key"]: note["value"] for note in _NOTE.finditer(comments)}

@@ -59,7 +59,9 @@ class Reader:
         if "file" in block.notes:
             path = self.folder / block.notes["file"]
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.code, encoding="utf-8")
+            # A file that is there already is the checkout's: the block is added to it.
+            before = path.read_text(encoding="utf-8") + "\n\n" if self.grows(path) else ""
+            path.write_text(before + block.code, encoding="utf-8")
         elif block.language == "python":
             self.python(block)
         elif block.language == "sh":
@@ -68,6 +70,10 @@ class Reader:
             raise AssertionError(
                 f"{block.place}: a comment above says which file this is: <!-- file: NAME -->"
             )
+
+    def grows(self, path: Path) -> bool:
+        """Whether a file is of the copy of the checkout that some pages work in, to which they add."""
+        return path.is_file() and (self.folder / "pyproject.toml").is_file()
 
     def python(self, block: Block) -> None:
         """With the page's line numbers, and with its source where tracebacks and definitions look for it."""

@@ -36,6 +36,9 @@ SHORTER = {
     "nest verify whisper-tiny --tiny": f"nest verify whisper-tiny {_SMALL}",
     "nest verify whisper-tiny.en --backend onnx": f"nest verify whisper-tiny.en {_SMALL}",
     "nest verify whisper-tiny --tiny --dtype bf16 --dtype f16": f"nest verify whisper-tiny {_SMALL} --dtype f16",
+    "python -m nest verify whisper-tiny --tiny --backend tally": (
+        "python -m nest verify whisper-tiny --tiny --backend tally --no-library"
+    ),
     "nest verify zoo/my-model --tiny --trust-source": f"nest verify zoo/my-model {_LESS} --trust-source",
 }
 """Commands that measure for minutes, and what is run of each: less of the same."""
@@ -111,16 +114,31 @@ def _an_entry(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Any]:
     return {}
 
 
+def _checkout(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Any]:
+    """A copy of what is changed when something is added to nest itself; it comes before the checkout's own."""
+    unused = shutil.ignore_patterns("__pycache__")
+    for part in ("nest", "tests/backends"):
+        shutil.copytree(ROOT / part, folder / part, ignore=unused)
+    for file in ("pyproject.toml", "tests/__init__.py", "tests/conftest.py"):
+        shutil.copy(ROOT / file, folder / file)
+    (folder / "zoo").symlink_to(ROOT / "zoo")
+    patch.setenv("NEST_CACHE", str(folder.parent / "nest-cache"))
+    return {}
+
+
 Before = Callable[[Path, pytest.MonkeyPatch], Mapping[str, Any]]
 BEFORE: dict[str, Before] = {
     "README.md": _spectrogram,
     "docs/entry-schema.md": _an_entry,
+    "docs/guides/add-a-backend.md": _checkout,
     "docs/guides/add-an-entry.md": _checkpoint,
+    "docs/guides/add-an-op.md": _checkout,
     "docs/guides/adopt-a-checkpoint.md": _variant,
     "docs/guides/generate-text.md": _small_decoder,
 }
 LIGHT = frozenset(
-    f"docs/guides/{name}.md" for name in ("add-an-entry", "adopt-a-checkpoint", "generate-text")
+    f"docs/guides/{name}.md"
+    for name in ("add-a-backend", "add-an-entry", "add-an-op", "adopt-a-checkpoint", "generate-text")
 )
 """Pages that run on small random weights; all others take published ones."""
 

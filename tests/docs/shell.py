@@ -69,9 +69,9 @@ def _line(line: str, words: list[str]) -> tuple[str, int]:
 
 
 def _environment() -> dict[str, str]:
-    """As of a shell in which this interpreter is `python` and the checkout is installed."""
+    """As of a shell in which this interpreter is `python`, and what lies here or else the checkout is installed."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "110"}
+    return {**os.environ, "PATH": path, "PYTHONPATH": f"{Path.cwd()}{os.pathsep}{ROOT}", "COLUMNS": "110"}
 
 
 def _pip(wanted: list[str]) -> tuple[str, int]:
@@ -145,8 +145,7 @@ def _command(words: list[str], piped: bytes) -> tuple[str, int]:
                 with _captured() as stream:
                     status = _status(arguments)
                 return stream.getvalue().decode(), status
-    done = subprocess.run(["sh", "-ec", shlex.join(words)], capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr, done.returncode
+    return _other(shlex.join(words))
 
 
 def _status(arguments: list[str]) -> int:
