@@ -31,9 +31,12 @@ ELSEWHERE = {
 these tests takes the page's blocks from `markdown.blocks`, and holds that none is left over."""
 
 _LESS = "--tiny --backend onnx --plan exact --batch 1 --no-library"
-_SMALL = f"{_LESS} -D EncoderLayers=1 -D DecoderLayers=1"
+_LAYERS = "-D EncoderLayers=1 -D DecoderLayers=1"
+_SMALL = f"{_LESS} {_LAYERS}"
 SHORTER = {
     "nest verify whisper-tiny --tiny": f"nest verify whisper-tiny {_SMALL}",
+    "nest diff whisper-tiny --tiny --backend torch": f"nest diff whisper-tiny --tiny {_LAYERS} --backend torch",
+    "nest diff whisper-tiny --tiny --backend jax": f"nest diff whisper-tiny --tiny {_LAYERS} --backend jax",
     "nest verify whisper-tiny.en --backend onnx": f"nest verify whisper-tiny.en {_SMALL}",
     "nest verify whisper-tiny --tiny --dtype bf16 --dtype f16": f"nest verify whisper-tiny {_SMALL} --dtype f16",
     "python -m nest verify whisper-tiny --tiny --backend tally": (

@@ -62,9 +62,13 @@ def _line(line: str, words: list[str]) -> tuple[str, int]:
             return _make(target)
         case _ if "nest" in words:
             return _nest(line)
-    done = subprocess.run(
-        ["sh", "-ec", line], capture_output=True, text=True, check=False, env=_environment()
-    )
+    return _other(line)
+
+
+def _other(line: str) -> tuple[str, int]:
+    """A line of sh."""
+    command, environment = ["sh", "-ec", line], _environment()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     return done.stdout + done.stderr, done.returncode
 
 
