@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["Readme", "read"]
 
-_HEADING = re.compile(r"^## (?P<title>.+?)\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^## (?P<title>.+?)[ \t]*$", re.MULTILINE)
 _LINK = re.compile(r"\]\((?P<target>(?:\.\./)*[^):\s]+)\)")
 
 

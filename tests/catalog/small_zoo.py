@@ -13,7 +13,7 @@ from nest.registry import Entry, find
 from ..tasks.encoders import WORDS, word_pieces
 from ..zoo.small import byte_level_tokenizer, small_entry
 
-__all__ = ["small_copy"]
+__all__ = ["small_copy", "working_folder"]
 
 ASSETS = Path(__file__).parents[2] / "assets"
 END = 299
@@ -40,15 +40,19 @@ SPECIAL = {
 
 
 def small_copy(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Entry:
-    """Put the small copy of an entry in the zoo's place for the rest of a test, whose directory is then one with a
-    recording `talk.mp3` and a picture `photo.jpg`."""
+    """Put the small copy of an entry in the zoo's place for the rest of a test, in a `working_folder`."""
+    working_folder(folder, monkeypatch)
+    generics, files, facts = _configuration(find(name))
+    return small_entry(name, generics, files, folder, monkeypatch, facts=facts)
+
+
+def working_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in `folder/work`, which has a recording `talk.mp3` and a picture `photo.jpg`."""
     work = folder / "work"
     work.mkdir()
     shutil.copy(ASSETS / "audio" / "jfk.wav", work / "talk.mp3")  # the content decides, not the name
     shutil.copy(ASSETS / "images" / "coffee.jpg", work / "photo.jpg")
     monkeypatch.chdir(work)
-    generics, files, facts = _configuration(find(name))
-    return small_entry(name, generics, files, folder, monkeypatch, facts=facts)
 
 
 def _configuration(entry: Entry) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:

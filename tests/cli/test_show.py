@@ -86,6 +86,39 @@ def test_the_card_uses_the_backends_that_are_here(command: Command, monkeypatch:
     assert "jax" not in use
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "smollm2-135m-instruct",
+            [
+                'nest run smollm2-135m-instruct "What is the capital of France?"',
+                "nest chat smollm2-135m-instruct",
+                'print(write.chat("What is the capital of France?", max_tokens=64).text)',
+            ],
+        ),
+        ("gpt2", ['nest.pipeline("gpt2")("The printing press changed Europe because", max_tokens=40).text)']),
+        ("bge-small-en-v1.5", ["  # [2, 384]\n", "print(embed.similarity(vectors).round(2))"]),
+        ("roberta-base", ['nest run roberta-base "Paris is the <mask> of France."']),
+        ("dinov2-base", ['nest.load("dinov2-base", backend="torch", Height=224, Width=224)']),
+        ("siglip-base-patch16-224", ['--text "a photo of a dog" photo.jpg', 'match("photo.jpg", texts)']),
+        (
+            "qwen3-8b",
+            [
+                'nest.pipeline("qwen3-8b", backend="torch")',
+                'nest run qwen3-8b "What is the capital of France?" --backend torch',
+                'nest.load("qwen3-8b", backend="onnx", dtype="f32")',
+            ],
+        ),
+    ],
+)
+def test_the_card_shows_the_use_of_every_task(command: Command, name: str, lines: list[str]) -> None:
+    card = command("show", name).out
+    for line in [f"nest pull {name}", *lines]:
+        assert line in card
+    assert ("nest chat" in card) == ("instruct" in name or "qwen" in name)
+
+
 def test_an_entry_without_weights(command: Command, stranger: Path) -> None:
     text = (stranger / "nest.toml").read_text("utf-8")
     start, end = text.index("[weights]"), text.index("[generation]")
@@ -110,6 +143,7 @@ def test_a_card_of_a_broken_entry_is_its_faults(command: Command, stranger: Path
 
 def test_a_folder_is_used_by_its_path_and_with_trust(command: Command, stranger: Path) -> None:
     card = command("show", str(stranger)).out
-    assert f"nest run {stranger} talk.mp3 --trust-source\n" in card
+    assert f"nest run {stranger} talk.mp3 --trust-source  # what a recording says\n" in card
+    assert "nest pull" not in card
     assert f'nest.pipeline("{stranger}", trust_source=True)("talk.mp3")' in card
     assert f'nest.load("{stranger}", backend="torch", trust_source=True)' in card

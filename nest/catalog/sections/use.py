@@ -11,7 +11,7 @@ from nest.catalog.readme import Readme
 from nest.catalog.section import Section
 from nest.tasks.snippets import BACKENDS, Subject, commands, installs, leaving, model_code, task_code
 
-__all__ = ["section"]
+__all__ = ["divided", "executed", "section"]
 
 _BACKENDS = {
     "torch": 'A `torch.nn.Module` of readable source, which `model.source` prints; `device="cuda"` for a GPU.',
@@ -32,9 +32,10 @@ def section(facts: Facts, readme: Readme) -> Section:
     """
     subject = Subject(facts.entry)
     task, model = divided(readme.section("Use"))
-    parts = [_install(subject), task or fence(task_code(subject), "python"), _terminal(commands(subject))]
+    rows = [(command, what) for command, what in commands(subject) if not _said(command, task)]
+    parts = [_install(subject), task or fence(task_code(subject), "python"), _terminal(rows)]
     if model_code(subject, next(iter(BACKENDS))):
-        parts += ["### On each backend { #backends }", _backends(subject), _executed(subject)]
+        parts += ["### On each backend { #backends }", _backends(subject), executed(subject)]
     parts += ["### Without nest { #export }", _terminal(leaving(subject))]
     parts.append(_folded("More about the model itself, on torch", model))
     return Section("Use it", "use", "\n\n".join(part for part in parts if part))
@@ -46,18 +47,23 @@ def divided(text: str) -> tuple[str, str]:
     for block in re.finditer(r"^```python\n.*?^```$", text, re.MULTILINE | re.DOTALL):
         if "nest.load(" in block[0]:
             before = text[: block.start()].rstrip()
-            start = before.rfind("\n\n") + 2 if not before.endswith("```") else block.start()
+            start = block.start() if before.endswith("```") else before.rfind("\n\n") + 1
             return text[:start].strip(), text[start:].strip()
     return text.strip(), ""
 
 
+def _said(command: str, text: str) -> bool:
+    """Whether a text has this use of a command already, if with other words to work on."""
+    verb = " ".join(command.split()[:3])
+    return (command.count(" ") > 2 and verb in text) or command in text.splitlines()
+
+
 def _install(subject: Subject) -> str:
     """From a checkout, since no package index has nest."""
-    command = fence(f"pip install '.[{installs(subject)}]'", "sh")
-    torch, jax, onnx = map(code, ("torch", "jax", "onnx"))
-    about = (
-        f"From a checkout of nest, which is on no package index yet; {torch} or {jax} may stand for {onnx}."
-    )
+    first, *others = ("torch", "jax") if subject.half else ("onnx", "torch", "jax")
+    command = fence(f"pip install '.[{installs(subject, first)}]'", "sh")
+    instead = f"{' or '.join(map(code, others))} may stand for {code(first)}"
+    about = f"From a checkout of nest, which is on no package index yet; {instead}."
     return f"{command}\n{element('p', about)}"
 
 
@@ -79,10 +85,10 @@ def _backends(subject: Subject) -> str:
         panels.append(
             (backend, f"{_BACKENDS[backend]} {install}\n\n{fence(model_code(subject, backend), 'python')}")
         )
-    return f'<div class="nest-backends" data-search-exclude markdown="1">\n\n{tabs(panels)}\n\n</div>'
+    return f'<div class="nest-backends" data-search-exclude="true" markdown="1">\n\n{tabs(panels)}\n\n</div>'
 
 
-def _executed(subject: Subject) -> str:
+def executed(subject: Subject) -> str:
     """How these snippets were run, which says how far they can be trusted."""
     weights = subject.entry.manifest.weights
     if weights is not None and weights.mirror:
@@ -101,5 +107,5 @@ def _executed(subject: Subject) -> str:
 def _folded(title: str, text: str) -> str:
     if not text:
         return ""
-    opening = '<details class="nest-more" data-search-exclude markdown="1">'
+    opening = '<details class="nest-more" data-search-exclude="true" markdown="1">'
     return f"{opening}\n<summary>{title}</summary>\n\n{text}\n\n</details>"

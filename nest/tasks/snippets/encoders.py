@@ -11,18 +11,20 @@ from nest.tasks.snippets.task import masked
 __all__ = ["blanks", "padded", "sentences"]
 
 
-def padded(arrays: Arrays, rows: str, end: str = "") -> list[str]:
-    """Lines that make `tokens` and `lengths` of `rows`, lists of ids of unequal length."""
+def padded(arrays: Arrays, rows: str, shape: str) -> list[str]:
+    """Lines that make `tokens` and `lengths` of `rows`, code of a list of lists of ids."""
     if arrays.name == "torch":
         return [
-            f"rows = [torch.tensor({rows}]",
-            f"tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)  # {end}",
+            f"rows = list(map(torch.tensor, {rows}))",
+            f"tokens = pad_sequence(rows, batch_first=True)  # {shape}",
             "lengths = torch.tensor([len(row) for row in rows])",
         ]
     return [
-        f"rows = [np.array({rows}]",
+        f"rows = {rows}",
         "lengths = np.array([len(row) for row in rows], np.int32)",
-        f"tokens = np.stack([np.pad(row, (0, max(lengths) - len(row))) for row in rows])  # {end}",
+        f"tokens = np.zeros((len(rows), lengths.max()), np.int32)  # {shape}",
+        "for padded, row in zip(tokens, rows):",
+        "    padded[: len(row)] = row",
     ]
 
 
@@ -34,15 +36,14 @@ def sentences(subject: Subject) -> Job:
     ]
 
     def inputs(arrays: Arrays) -> list[str]:
-        dtype = "" if arrays.name == "torch" else ", np.int32"
-        rows = f"e.ids{dtype}) for e in nest.pipeline(model).tokenizer(texts)"
-        return ["texts = [  # in pairs", *texts, "]", *padded(arrays, rows, "[4, S]")]
+        lines = ["texts = [  # in pairs", *texts, "]", "tokenizer = nest.pipeline(model).tokenizer"]
+        return [*lines, *padded(arrays, "[e.ids for e in tokenizer(texts)]", "[4, S]")]
 
     given = {"tokens": "tokens", "lengths": "lengths"}
     embed = Call("vectors", "embed", given, {"B": 4})
 
     def loss(arrays: Arrays, call: Callable[[Call], str]) -> Loss:
-        before = [f"labels = {arrays.ids('[0, 1]')}  # each text's partner, among those of the others"]
+        before = [f"labels = {arrays.ids('[0, 1]')}  # which text goes with each"]
         body = [f"vectors = {call(embed)}", "logits = 20 * vectors[0::2] @ vectors[1::2].T"]
         return Loss(before, ["tokens", "lengths", "labels"], body, "labels")
 
@@ -64,7 +65,8 @@ def blanks(subject: Subject) -> Job:
             "tokenizer = nest.pipeline(model).tokenizer",
             f'ids = tokenizer(["{masked(subject)}"])[0].ids',
             f"tokens = {arrays.ids('[ids]')}  # [1, S]",
-            f"places = {arrays.ids('[[ids.index(tokenizer.mask_id)]]')}  # [1, 1]: where the blank is",
+            "blank = ids.index(tokenizer.mask_id)",
+            f"places = {arrays.ids('[[blank]]')}  # [1, 1]",
         ]
 
     at = Call("logits", "mask_logits_at", {"tokens": "tokens", "places": "places"}, {"B": 1, "M": 1})
@@ -72,7 +74,7 @@ def blanks(subject: Subject) -> Job:
     def loss(arrays: Arrays, call: Callable[[Call], str]) -> Loss:
         right = 'tokenizer([" capital"])[0].ids[1]'
         return Loss(
-            [f"labels = {arrays.ids(f'[{right}]')}"],
+            [f"right = {right}", f"labels = {arrays.ids('[right]')}"],
             ["tokens", "places", "labels"],
             [f"logits = {call(at)}[:, 0]"],
             "labels",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from nest.tasks.snippets.job import JAX, NNX, NUMPY, TORCH, Arrays, Call, Job
+from nest.tasks.snippets.job import JAX, NNX, NUMPY, TORCH, Arrays, Call, Job, Loss
 from nest.tasks.snippets.subject import Subject
 
 __all__ = ["jax_code", "nnx_code", "onnx_code", "torch_code"]
@@ -14,18 +14,21 @@ __all__ = ["jax_code", "nnx_code", "onnx_code", "torch_code"]
 def torch_code(subject: Subject, job: Job) -> Iterator[str]:
     """A `torch.nn.Module`: inference, a session, one step of training, its `state_dict`."""
     call = _methods(subject, TORCH)
-    yield from _imports(job, TORCH.imports)
-    yield f"model = {subject.load('torch')}  # a torch.nn.Module"
-    yield from [*job.inputs(TORCH), ""]
+    inputs = job.inputs(TORCH)
+    pads = any("pad_sequence" in line for line in inputs)
+    helper = ("from torch.nn.utils.rnn import pad_sequence",) if pads else ()
+    yield from _imports(job, (*TORCH.imports, "from torch.nn import functional as F", *helper))
+    yield from [*_load(subject, "torch"), *inputs, ""]
     yield "with torch.inference_mode():"
     yield from _indented(_called(subject, job, call))
     yield from job.after(TORCH)
-    yield from _session(job, TORCH, "its caches; on CUDA, graphs=True records graphs")
+    yield from _session(job, TORCH, "its caches")
     loss = job.loss(TORCH, call)
     trained = f"optimizer = torch.optim.AdamW({loss.model}.parameters(), lr=1e-5)"
-    yield from ["", *loss.before, trained, *loss.body]
+    yield from ["", "# one step of training", *loss.before, trained, *loss.body]
     flat = ("logits", loss.labels) if loss.rows else ("logits.flatten(0, 1)", f"{loss.labels}.flatten()")
-    yield f"loss = torch.nn.functional.cross_entropy({', '.join(flat)})"
+    judge = "binary_cross_entropy_with_logits" if loss.pairs else "cross_entropy"
+    yield f"loss = F.{judge}({', '.join(flat)})"
     yield from ["loss.backward()", "optimizer.step()"]
     yield f'torch.save(model.state_dict(), "{_file(subject)}.pt")'
 
@@ -39,11 +42,11 @@ def jax_code(subject: Subject, job: Job) -> Iterator[str]:
         arguments = ", ".join(["params", *given])
         return f"{_function(one.entry)}({arguments})"
 
-    yield from _imports(job, ("import jax", *JAX.imports, *_numpy(inputs), "import optax"))
-    yield f"model = {subject.load('jax')}"
+    loss = job.loss(JAX, call)
+    yield from _imports(job, ("import jax", *JAX.imports, *_numpy(inputs), _optax(loss)))
+    yield from _load(subject, "jax")
     yield "params = model.params  # a pytree: a dict of arrays by path"
     yield from [*inputs, ""]
-    loss = job.loss(JAX, call)
     for entry in _entries(job, loss.body):
         yield f'{_function(entry)} = jax.jit(model.function("{entry}"))  # pure'
     yield from _called(subject, job, call)
@@ -56,30 +59,34 @@ def jax_code(subject: Subject, job: Job) -> Iterator[str]:
                 donated = ", donate_argnums=1" if entry == "step" else ""
                 yield f'{entry} = jax.jit(model.function("{entry}"){donated})'
         yield from decode.pure
-    yield from ["", *loss.before, "", ""]
+    yield from ["", *loss.before, "", "", "# gradients of a loss"]
     yield f"def loss({loss.inner}, {', '.join(loss.given)}):"
-    yield from _indented([*loss.body, f"return {_optax(loss.labels)}"])
+    yield from _indented([*loss.body, f"return cross_entropy(logits, {loss.labels}).mean()"])
     yield from ["", ""]
     both = ", argnums=(0, 1)" if "," in loss.inner else ""
     arguments = ", ".join([loss.inner, *loss.given])
-    yield f"value, gradients = jax.jit(jax.value_and_grad(loss{both}))({arguments})"
+    yield f"learn = jax.jit(jax.value_and_grad(loss{both}))"
+    yield f"value, gradients = learn({arguments})"
 
 
 def nnx_code(subject: Subject, job: Job) -> Iterator[str]:
     """An `nnx.Module`: calls that are compiled, a session, an optimizer's step, its state."""
     call = _methods(subject, NNX)
     inputs = job.inputs(NNX)
-    imports = (*JAX.imports, *_numpy(inputs), "import optax", "from flax import nnx")
+    loss = job.loss(NNX, call)
+    imports = (*JAX.imports, *_numpy(inputs), "import optax", "from flax import nnx", _optax(loss))
     yield from _imports(job, imports)
-    yield f"model = {subject.load('nnx')}  # a flax.nnx.Module"
-    yield from [*inputs, ""]
+    yield from [*_load(subject, "nnx"), *inputs, ""]
     yield from _called(subject, job, call)
     yield from job.after(NNX)
     yield from _session(job, NNX, "its caches")
-    loss = job.loss(NNX, call)
-    yield from ["", *loss.before, "", "", "@nnx.jit"]
+    yield from ["", *loss.before, "", "", "# one step of training", "@nnx.jit"]
     yield f"def train(model, optimizer, {', '.join(loss.given)}):"
-    inner = ["def loss(model):", *_indented([*loss.body, f"return {_optax(loss.labels)}"]), ""]
+    inner = [
+        "def loss(model):",
+        *_indented([*loss.body, f"return cross_entropy(logits, {loss.labels}).mean()"]),
+        "",
+    ]
     inner += ["value, gradients = nnx.value_and_grad(loss)(model)", "optimizer.update(model, gradients)"]
     yield from _indented([*inner, "return value"])
     yield from ["", "", f"optimizer = nnx.Optimizer({loss.model}, optax.adamw(1e-5), wrt=nnx.Param)"]
@@ -92,19 +99,20 @@ def onnx_code(subject: Subject, job: Job) -> Iterator[str]:
     call = _methods(subject, NUMPY)
     inputs = job.inputs(NUMPY)
     yield from _imports(job, (*_numpy([*inputs, *job.fills(NUMPY).values()]), "import onnxruntime as ort"))
-    yield f"model = {subject.load('onnx')}  # ONNX graphs; numpy in and out"
-    yield from [*inputs, ""]
+    yield from [*_load(subject, "onnx"), *inputs, ""]
     yield from _called(subject, job, call)
     yield from job.after(NUMPY)
-    yield from _session(job, NUMPY, "its caches, bound and written where they lie")
-    yield from ["", *_exported(subject, job)]
+    yield from _session(job, NUMPY, "its caches, bound in place")
+    yield from ["", "# the same without nest", *_exported(subject, job)]
 
 
 def _exported(subject: Subject, job: Job) -> Iterator[str]:
     """An entry of the folder, run by the runtime alone."""
     folder, one = f"{_file(subject)}-onnx", job.calls[0]
-    yield f'nest.save(model, "{folder}", format="onnx")  # io.json: what graphs take'
-    yield f'session = ort.InferenceSession("{folder}/{one.entry}.onnx", providers=["CPUExecutionProvider"])'
+    yield f'folder = "{folder}"  # of graphs, weights, and io.json'
+    yield 'nest.save(model, folder, format="onnx")'
+    yield f'graph = f"{{folder}}/{one.entry}.onnx"'
+    yield 'session = ort.InferenceSession(graph, providers=["CPUExecutionProvider"])'
     yield from _filled(subject, job, NUMPY)
     yield "binding = session.io_binding()"
     for name in subject.parameters(one.entry):
@@ -112,6 +120,15 @@ def _exported(subject: Subject, job: Job) -> Iterator[str]:
     yield 'binding.bind_output("result")'
     yield "session.run_with_iobinding(binding)"
     yield f"{one.result} = binding.copy_outputs_to_cpu()[0]  # {subject.shape(one.entry, **one.sizes)}"
+
+
+def _load(subject: Subject, backend: str) -> list[str]:
+    """The line that loads, or, where it is long, several."""
+    call = subject.load(backend)
+    if len(call) < 76:
+        return [f"model = {call}"]
+    start, _, arguments = call.removesuffix(")").partition("(")
+    return [f"model = {start}(", f"    {arguments}", ")"]
 
 
 def _imports(job: Job, own: Iterable[str]) -> Iterator[str]:
@@ -171,8 +188,9 @@ def _function(entry: str) -> str:
     return {"forward": "apply"}.get(entry, entry)
 
 
-def _optax(labels: str) -> str:
-    return f"optax.softmax_cross_entropy_with_integer_labels(logits, {labels}).mean()"
+def _optax(loss: Loss) -> str:
+    judge = "sigmoid_binary_cross_entropy" if loss.pairs else "softmax_cross_entropy_with_integer_labels"
+    return f"from optax import {judge} as cross_entropy"
 
 
 def _file(subject: Subject) -> str:

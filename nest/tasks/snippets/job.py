@@ -71,6 +71,8 @@ class Loss:
     labels: str
     rows: bool = True
     """Whether logits are [N, classes]; else [N, S, classes]."""
+    pairs: bool = False
+    """Whether each logit is judged by itself, and labels are a probability for each; else labels are classes."""
     model: str = "model"
     """What is trained, where that is more than the model."""
     inner: str = "params"

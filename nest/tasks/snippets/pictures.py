@@ -14,10 +14,11 @@ __all__ = ["classes", "matches", "vectors"]
 CLASSES = 10
 
 
-def _pixels(subject: Subject, arrays: Arrays) -> str:
+def _pixels(subject: Subject, arrays: Arrays) -> list[str]:
     shape = ", ".join(str(subject.size(name)) for name in ("Channels", "Height", "Width"))
-    read = f'task.encoder.pixels("{PICTURE}")'
-    return f"pixels = {arrays.of(read)}[None]  # [1, {shape}]"
+    lines = [f'pixels = task.encoder.pixels("{PICTURE}")[None]  # [1, {shape}]']
+    made = arrays.of("pixels")
+    return lines if made == "pixels" else [*lines, f"pixels = {made}"]
 
 
 def _fills(subject: Subject, arrays: Arrays) -> Mapping[str, str]:
@@ -35,7 +36,7 @@ def classes(subject: Subject) -> Job:
     def inputs(arrays: Arrays) -> list[str]:
         return [
             "task = nest.pipeline(model)  # for its preprocessing and labels",
-            _pixels(subject, arrays),
+            *_pixels(subject, arrays),
         ]
 
     forward = Call("logits", "forward", {"pixels": "pixels"}, {"B": 1})
@@ -61,7 +62,7 @@ def vectors(subject: Subject) -> Job:
     size = subject.size("D")
 
     def inputs(arrays: Arrays) -> list[str]:
-        return ["task = nest.pipeline(model)  # for its preprocessing", _pixels(subject, arrays)]
+        return ["task = nest.pipeline(model)  # for its preprocessing", *_pixels(subject, arrays)]
 
     embed = Call("vectors", "embed_image", {"pixels": "pixels"}, {"B": 1})
 
@@ -69,8 +70,8 @@ def vectors(subject: Subject) -> Job:
         labels = f"labels = {arrays.ids('[7]')}  # what the picture shows"
         if arrays.backend == "torch":
             lines = [f"head = torch.nn.Linear({size}, {CLASSES})  # classes of your own", labels]
-            both = "torch.nn.ModuleList([model, head])"
-            return Loss(lines, [], [f"logits = head({call(embed)})"], "labels", model=both)
+            lines.append("both = torch.nn.ModuleList([model, head])")
+            return Loss(lines, [], [f"logits = head({call(embed)})"], "labels", model="both")
         if arrays.backend == "nnx":
             lines = ["", "", "class Classifier(nnx.Module):  # classes of your own"]
             lines += ["    def __init__(self, model, rngs):", "        self.model = model"]
@@ -103,14 +104,13 @@ def matches(subject: Subject) -> Job:
     def inputs(arrays: Arrays) -> list[str]:
         lines = [
             "task = nest.pipeline(model)  # for its preprocessing and tokenizer",
-            _pixels(subject, arrays),
+            *_pixels(subject, arrays),
         ]
         lines.append(f"texts = [{texts}]")
         if filled:
             shape = f"[2, {subject.size('MaxTokens')}]"
             return [*lines, f"tokens = {arrays.ids('task.tokenizer(texts)')}  # {shape}"]
-        dtype = "" if arrays.name == "torch" else ", np.int32"
-        return [*lines, *padded(arrays, f"ids{dtype}) for ids in task.tokenizer(texts)", "[2, S]")]
+        return [*lines, *padded(arrays, "task.tokenizer(texts)", "[2, S]")]
 
     given = {"tokens": "tokens", **({} if filled else {"lengths": "lengths"})}
     images = Call("images", "embed_image", {"pixels": "pixels"}, {"B": 1})
@@ -119,12 +119,14 @@ def matches(subject: Subject) -> Job:
     match = Call("chances", "match", pairs, {"N": 1, "M": 2})
 
     def loss(arrays: Arrays, call: Callable[[Call], str]) -> Loss:
-        before = [f"labels = {arrays.ids('[0]')}  # the first text goes with the picture"]
+        paired = manifest.model.family == "siglip"  # which was trained on pairs, not to choose among texts
+        made = f"{arrays.name}.{'tensor' if arrays.name == 'torch' else 'array'}([[1.0, 0.0]])"
+        before = [f"labels = {made if paired else arrays.ids('[0]')}  # the first text goes with the picture"]
         body = [
             f"images = {call(images)}",
             f"captions = {call(captions)}",
             f"logits = {call(Call('logits', 'similarity', pairs))}",
         ]
-        return Loss(before, ["pixels", *given, "labels"], body, "labels")
+        return Loss(before, ["pixels", *given, "labels"], body, "labels", pairs=paired)
 
     return Job([], inputs, [images, captions, match], loss, fills=lambda arrays: _fills(subject, arrays))

@@ -23,9 +23,10 @@ def speech(subject: Subject) -> Job:
     def inputs(arrays: Arrays) -> list[str]:
         shape = f"[1, {mels}, {subject.size('Frames')}]"
         return [
-            f'speech = load("{AUDIO}")[: 30 * 16000]  # mono, 16,000 samples a second; a window is 30 s',
+            f'speech = load("{AUDIO}")[: 30 * 16000]  # 30 s at 16 kHz, the window',
             f"mel = {arrays.of(f'log_mel(speech, MelSettings(bins={mels}))')}  # {shape}",
-            f"prompt = {prompt}  # {_prompt(subject)}",
+            f"# {_prompt(subject)}",
+            f"prompt = {prompt}",
         ]
 
     def decode(arrays: Arrays) -> Decode:
@@ -39,7 +40,8 @@ def speech(subject: Subject) -> Job:
         ]
         pure = [
             "_, caches = listen(params, caches, mel)",
-            f"tokens, lengths = {ids}, {length}",
+            f"tokens = {ids}",
+            f"lengths = {length}",
             f"logits, caches = prefill(params, caches, tokens, lengths)  # {logits}",
             "token = logits.argmax(-1, keepdims=True).astype(jnp.int32)",
             f"logits, caches = step(params, caches, token, lengths)  # {logits}",
@@ -49,11 +51,13 @@ def speech(subject: Subject) -> Job:
     encode = Call("states", "encode", {"mel": "mel"}, {"B": 1})
 
     def loss(arrays: Arrays, call: Callable[[Call], str]) -> Loss:
-        text = "nest.pipeline(model).tokenizer.encode"
-        said = f'[*prompt, *{text}(" Good morning."), {generation.end_of_text}]'
+        said = f"[[*prompt, *text, {generation.end_of_text}]]"
         taught = Call("logits", "decode", {"tokens": "target[:, :-1]", "audio": call(encode)})
         return Loss(
-            [f"target = {arrays.ids(f'[{said}]')}"],
+            [
+                'text = nest.pipeline(model).tokenizer.encode(" Good morning.")',
+                f"target = {arrays.ids(said)}",
+            ],
             ["mel", "target"],
             [f"logits = {call(taught)}"],
             "target[:, 1:]",

@@ -20,7 +20,7 @@ SENTENCES = ("A cat sleeps in the sun.", "The kitten is dozing.")
 CAPTIONS = ("a photo of a cat", "a photo of a dog")
 
 
-def installs(subject: Subject, backend: str = "onnx") -> str:
+def installs(subject: Subject, backend: str) -> str:
     """The extras of `nest-zoo` that the task needs on a backend: `onnx,audio`."""
     own = KINDS[subject.kind].extras if subject.kind in KINDS else ()
     return ",".join([BACKENDS[backend].extra or "", *own]).strip(",")
@@ -48,10 +48,12 @@ def commands(subject: Subject) -> list[tuple[str, str]]:
     name, trust = shlex.quote(subject.name), "" if subject.entry.trusted else " --trust-source"
     options = (" --backend torch" if subject.half else "") + trust
     found = [(f"nest run {name} {_input(subject)}{options}", _RUNS[subject.kind])]
+    if subject.entry.samples:
+        found.append((f"nest run {name}{options}", "its own sample, beside what is expected"))
     if subject.entry.manifest.chat is not None:
         found.append((f"nest chat {name}{options}", "a conversation"))
     if subject.entry.trusted and subject.entry.manifest.weights is not None:
-        found.insert(0, (f"nest pull {name}", "fetch and verify; after that, --offline works"))
+        found.insert(0, (f"nest pull {name}", "fetch and verify; --offline works then"))
     return found
 
 
@@ -125,7 +127,8 @@ def _matched(subject: Subject, pipeline: str) -> list[str]:
     texts = ", ".join(f'"{text}"' for text in CAPTIONS)
     return [
         f"match = {pipeline}",
-        f'print(match("{PICTURE}", [{texts}]))  # a probability of each',
+        f"texts = [{texts}]",
+        f'print(match("{PICTURE}", texts))  # a probability of each',
     ]
 
 

@@ -31,20 +31,22 @@ def text(subject: Subject) -> Job:
     def decode(arrays: Arrays) -> Decode:
         logits = subject.shape("step", Batch=1)
         loop = [
-            "answer = []",
-            "while (token := int(logits.argmax())) not in write.rules.ends and len(answer) < 32:",
+            "answer, ends = [], write.rules.ends",
+            "while (token := int(logits.argmax())) not in ends and len(answer) < 32:",
         ]
         session = [
             f"logits = session.prefill(tokens)  # {logits}, after the last token",
             *loop,
-            f"    logits = session.step([[token]], [len(prompt) + len(answer)])  # {logits}",
+            "    at = len(prompt) + len(answer)",
+            f"    logits = session.step([[token]], [at])  # {logits}",
             "    answer.append(token)",
         ]
         pure = [
-            f"logits, caches = prefill(params, caches, tokens, {arrays.ids('[len(prompt)]')})  # {logits}",
+            f"length = {arrays.ids('[len(prompt)]')}",
+            f"logits, caches = prefill(params, caches, tokens, length)  # {logits}",
             *loop,
-            f"    at = {arrays.ids('[len(prompt) + len(answer)]')}",
-            f"    logits, caches = step(params, caches, {arrays.ids('[[token]]')}, at)  # {logits}",
+            f"    given = {arrays.ids('[[token]]')}, length + len(answer)",
+            f"    logits, caches = step(params, caches, *given)  # {logits}",
             "    answer.append(token)",
         ]
         end = ["print(write.tokenizer.decode(answer))"]
