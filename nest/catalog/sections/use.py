@@ -85,7 +85,8 @@ def _backends(subject: Subject) -> str:
         panels.append(
             (backend, f"{_BACKENDS[backend]} {install}\n\n{fence(model_code(subject, backend), 'python')}")
         )
-    return f'<div class="nest-backends" data-search-exclude="true" markdown="1">\n\n{tabs(panels)}\n\n</div>'
+    # The search forgets what it is to leave out at the first end tag of the same name, and tabs are made of `div`s.
+    return f'<section data-search-exclude="true" markdown="1">\n\n{tabs(panels)}\n\n</section>'
 
 
 def executed(subject: Subject) -> str:
