@@ -12,7 +12,7 @@ from nest.tasks.fill import Choice, Filled, MaskFiller
 from nest.tasks.generate import Generator
 from nest.tasks.match import ImageTextMatcher
 from nest.tasks.text import TruncatedTextWarning
-from nest.tasks.transcribe import Segment, Transcriber, Transcript
+from nest.tasks.transcribe import Segment, Transcriber, Transcript, TranscriptStream
 from nest.tasks.words import Word
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Stream",
     "Transcriber",
     "Transcript",
+    "TranscriptStream",
     "TruncatedTextWarning",
     "Word",
     "pipeline",

@@ -30,12 +30,13 @@ class Reader(Protocol):
 
     Attributes:
         name: what messages call it.
-        rate: samples a second.
+        rate: samples a second. channels: how many.
         seconds: its length, as far as it is known beforehand.
     """
 
     name: str
     rate: int
+    channels: int
     seconds: float | None
 
     def blocks(self, first: int) -> Iterator[Frames]:
@@ -59,6 +60,7 @@ class ArrayReader:
         self.name = "the array"
         self.rate = rate
         self._frames = as_frames(samples, self.name)
+        self.channels = self._frames.shape[1]
         self.seconds: float | None = len(self._frames) / rate
 
     def blocks(self, first: int) -> Iterator[Frames]:

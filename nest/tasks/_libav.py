@@ -43,6 +43,7 @@ class LibavReader:
         with self._open() as container:
             track = self._track(container)
             self.rate = int(track.rate)
+            self.channels = int(track.channels)
             self._said = _said_seconds(container, track)
             length = container.duration
             self.seconds: float | None = self._said or (length / self._av.time_base if length else None)

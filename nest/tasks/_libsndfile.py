@@ -34,6 +34,7 @@ class SoundFileReader:
         self.name = encoded.name
         file = closing.enter_context(self._open())
         self.rate = int(file.samplerate)
+        self.channels = int(file.channels)
         self._frames = int(file.frames)
         self._missing = _missing_bytes(file.extra_info)
         self.seconds: float | None = self._frames / self.rate if self.rate else None

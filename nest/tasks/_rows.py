@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nest.errors import NestError
 from nest.tasks.rules import GenerationRules, bias, first_bias
 from nest.tasks.sampling import draw
+from nest.tasks.timestamps import Said, timed
 
 __all__ = ["NO_TOKEN", "Settings", "choose", "log_probabilities", "stepwise", "whole"]
 
@@ -24,7 +25,8 @@ Rows = list[tuple[tuple[int, ...], float]]
 class Settings:
     """One decode: which loop; prompts [Batch, S] and their lengths [Batch]; numbers [N, Batch], N tokens at most.
 
-    `heat` [Batch], `most` and `mass` are the temperatures and what tokens are drawn from.
+    `heat` [Batch], `most` and `mass` are the temperatures and what tokens are drawn from; `timed` says that times are
+    among the tokens.
     """
 
     entry: str
@@ -34,6 +36,7 @@ class Settings:
     heat: NDArray[np.float32]
     most: int
     mass: float
+    timed: bool = False
 
 
 def whole(session: Any, call: Settings, rules: GenerationRules) -> Rows:
@@ -81,12 +84,15 @@ def stepwise(session: Any, call: Settings, rules: GenerationRules) -> Rows:
     running = np.ones(rows, bool)
     totals = np.zeros(rows)
     columns: list[NDArray[np.int32]] = []
+    said = Said.nothing(rows)
     while True:
-        chosen = _chosen(logits + excluded, call, len(columns))
-        totals += np.where(running, log_probabilities(logits + excluded, chosen), 0)
+        scores = timed(logits + excluded, said, rules) if call.timed else logits + excluded
+        chosen = _chosen(scores, call, len(columns))
+        totals += np.where(running, log_probabilities(scores, chosen), 0)
         # Rows that have ended go on with the end token, and are cut below.
         chosen = np.where(running, chosen, np.int32(rules.end)).astype(np.int32)
         running &= chosen != rules.end
+        said = said.then(chosen, rules.first_timestamp)
         columns.append(chosen)
         if not running.any() or len(columns) == len(call.uniforms):
             break

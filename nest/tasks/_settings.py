@@ -32,6 +32,8 @@ def generation_rules(entry: Entry) -> GenerationRules:
         first_timestamp=present(entry, table.first_timestamp, "generation.first_timestamp"),
         positions=positions,
         max_tokens=table.max_tokens or positions // 2,
+        start_of_previous=table.start_of_previous,
+        no_speech=table.no_speech,
         suppress=tuple(table.suppress),
         begin_suppress=tuple(table.begin_suppress),
         languages=dict(table.languages),

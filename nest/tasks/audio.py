@@ -100,6 +100,7 @@ class AudioStream(Iterator[NDArray[np.float32]]):
     Attributes:
         name: what messages call the recording.
         seconds: how long it will be, as far as that is known beforehand.
+        start: where it begins in the recording, in seconds. channels: how many the recording has.
     """
 
     def __init__(
@@ -126,12 +127,18 @@ class AudioStream(Iterator[NDArray[np.float32]]):
             self._closing.close()
             raise
         self.name = self.reader.name
+        self.start = float(start)
+        self.channels = self.reader.channels
         known = self.reader.seconds
         self.seconds = None if known is None else self._part.of(known)
-        self._blocks = self._read()
+        self._blocks = self.read()
 
     def __next__(self) -> NDArray[np.float32]:
-        return next(self._blocks)
+        try:
+            return next(self._blocks)
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> AudioStream:
         return self
@@ -149,18 +156,22 @@ class AudioStream(Iterator[NDArray[np.float32]]):
         parts = list(self._part.cut(self.reader))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _read(self) -> Any:
+    def read(self, channel: int | None = None) -> Any:
+        """The blocks from the beginning, once more; of one channel alone where it is given: float32 [samples]."""
         reader, target = self.reader, self._target
         convert = _Converter(reader.rate, target)
         pieces = _gathered(self._part.cut(reader), max(1, round(self._block * reader.rate)))
-        with self._closing:
-            following = next(pieces, None)
-            while following is not None:
-                frames, following = following, next(pieces, None)
-                mixed = mix(frames) if self._channels == "mix" else frames
-                done = convert(mixed, last=following is None)
-                if len(done):
-                    yield done.T
+        following = next(pieces, None)
+        while following is not None:
+            frames, following = following, next(pieces, None)
+            done = convert(self._wanted(frames, channel), last=following is None)
+            if len(done):
+                yield done.T
+
+    def _wanted(self, frames: Frames, channel: int | None) -> NDArray[np.float32]:
+        if channel is not None:
+            return np.ascontiguousarray(frames[:, channel])
+        return mix(frames) if self._channels == "mix" else frames
 
 
 def resample(samples: NDArray[np.float32], rate: int, target: int) -> NDArray[np.float32]:

@@ -42,7 +42,7 @@ class Decoded:
     """What one row said.
 
     Attributes:
-        tokens: without prompt and `<|endoftext|>`.
+        tokens: without prompt and `<|endoftext|>`; with times where they were asked for.
         log_probability: the sum over the tokens, and over the end where it was reached, under the model's
             distribution without what the rules exclude; the temperature has no part in it.
     """
@@ -78,11 +78,12 @@ def decode(
     mass: float = 1.0,
     seed: int | Sequence[int] = 0,
     max_tokens: int | None = None,
+    timed: bool = False,
 ) -> list[Decoded]:
     """Return what each row that `session` has listened to says: its likeliest tokens, or tokens that are drawn.
 
-    A session that offers whole decodes is called once; otherwise tokens go to the host and back, one by one, with the
-    same result.
+    A session that offers whole decodes is called once; otherwise, and for times, tokens go to the host and back, one by
+    one, with the same result.
 
     Args:
         session: after `listen`.
@@ -94,6 +95,7 @@ def decode(
         mass: draw from the most likely tokens that together have this probability.
         seed: of all rows, or one for each; the same tokens every time, and nearly the same on every backend.
         max_tokens: at most so many tokens a row, `rules.max_tokens` if left out.
+        timed: whether times are among the tokens; see `nest.tasks.timestamps`.
 
     Raises:
         InputError: no room for a token; settings out of range.
@@ -106,8 +108,8 @@ def decode(
     _check(heat, most, mass)
     chance = uniforms(seed, steps, rows) if heat.any() else np.zeros((steps, rows), np.float32)
     entry = "sample_top" if most or mass < 1 else "sample"
-    call = Settings(entry if heat.any() else "greedy", prompt, ends, chance, heat, most, mass)
-    if getattr(session, "whole_decodes", False) and hasattr(session, call.entry):
+    call = Settings(entry if heat.any() else "greedy", prompt, ends, chance, heat, most, mass, timed)
+    if not timed and getattr(session, "whole_decodes", False) and hasattr(session, call.entry):
         found = whole(session, call, rules)
     else:
         found = stepwise(session, call, rules)

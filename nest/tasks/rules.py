@@ -6,7 +6,7 @@ Nothing here loops or holds a session, so that a loop on the host and one on the
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import SupportsIndex
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nest.errors import InputError
 
-__all__ = ["GenerationRules", "bias", "first_bias", "prompt_ids", "token_budget"]
+__all__ = ["GenerationRules", "bias", "first_bias", "prompt_ids", "timed_prompt_ids", "token_budget"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class GenerationRules:
         first_timestamp: `<|0.00|>`; each following id is 0.02 s later.
         positions: how many tokens the decoder can hold, the prompt included.
         max_tokens: how many text tokens one window may give.
+        start_of_previous: `<|startofprev|>`, after which comes what was said before; None where it is not known.
+        no_speech: `<|nospeech|>`; None where it is not known.
         suppress: ids that are never chosen.
         begin_suppress: ids that are not chosen first.
         languages: id of each language code; empty for a checkpoint of English only.
@@ -44,6 +46,8 @@ class GenerationRules:
     first_timestamp: int
     positions: int
     max_tokens: int = 224
+    start_of_previous: int | None = None
+    no_speech: int | None = None
     suppress: tuple[int, ...] = ()
     begin_suppress: tuple[int, ...] = ()
     languages: Mapping[str, int] = field(default_factory=dict)
@@ -104,6 +108,23 @@ def prompt_ids(
     if task not in rules.tasks:
         raise InputError(f"This model has no task {task!r}; it has: {', '.join(rules.tasks)}.")
     return (rules.start, rules.languages[language], rules.tasks[task], rules.no_timestamps)
+
+
+def timed_prompt_ids(
+    rules: GenerationRules,
+    language: str | None = None,
+    task: str = "transcribe",
+    previous: Sequence[int] = (),
+) -> tuple[int, ...]:
+    """Return the ids that decoding with times starts from, after the last ones of `previous`, what was said before.
+
+    Raises:
+        InputError: the checkpoint does not have that language or task.
+    """
+    prompt = tuple(i for i in prompt_ids(rules, language, task) if i != rules.no_timestamps)
+    if not previous or rules.start_of_previous is None:
+        return prompt
+    return (rules.start_of_previous, *previous[-(rules.positions // 2 - 1) :], *prompt)
 
 
 def token_budget(rules: GenerationRules, prompt: int, max_tokens: int | None = None) -> int:

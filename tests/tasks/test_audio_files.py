@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -291,9 +292,21 @@ def test_a_stream_reads_no_further_than_it_is_asked() -> None:
     asked: list[int] = []
     stream = audio.stream(TONE, block=0.1)
     stream.reader = Counting(TONE, RATE)
-    stream._blocks = stream._read()
+    stream._blocks = stream.read()
     next(stream)
     assert asked == [0, 1]
     stream.close()
     with pytest.raises(StopIteration):
         next(stream)
+
+
+def test_what_is_held_does_not_grow_with_the_recording() -> None:
+    """Blocks of a file that is longer than what is held: no window before the one that is heard is kept."""
+    content = encoded(np.tile(TONE, 300), format="FLAC")  # ten minutes
+    tracemalloc.start()
+    with audio.stream(content) as stream:
+        total = sum(map(len, stream))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert total == 300 * len(TONE)
+    assert peak < len(content) + 16 * 2**20 < total * 4

@@ -1,0 +1,55 @@
+"""The windows of a recording that comes in blocks: a few are held, however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RecordingWindows"]
+
+
+class RecordingWindows:
+    """A window of `size` samples over a recording, which moves forward.
+
+    Attributes:
+        at: the index of the window's first sample.
+    """
+
+    def __init__(self, blocks: Iterator[NDArray[np.float32]], size: int) -> None:
+        self.at = 0
+        self.size = size
+        self._blocks = blocks
+        self._held = np.zeros(0, np.float32)
+        self._ended = False
+
+    def window(self) -> NDArray[np.float32]:
+        """The samples that it is over; fewer at the recording's end, and none after it."""
+        self._hold(self.size)
+        return self._held[: self.size]
+
+    def left(self, beyond: int = 0) -> int:
+        """How many samples there are from the window's beginning on, counted up to `beyond` after its end."""
+        self._hold(self.size + beyond)
+        return min(len(self._held), self.size + beyond)
+
+    def advance(self, count: int) -> None:
+        """Move on by `count` samples, at most to the recording's end."""
+        self._hold(count)
+        count = min(count, len(self._held))
+        self._held = self._held[count:]
+        self.at += count
+
+    def _hold(self, count: int) -> None:
+        parts = [self._held]
+        held = len(self._held)
+        while held < count and not self._ended:
+            block = next(self._blocks, None)
+            if block is None:
+                self._ended = True
+            else:
+                parts.append(block)
+                held += len(block)
+        if len(parts) > 1:
+            self._held = np.concatenate(parts)

@@ -1,0 +1,125 @@
+"""Long recordings, a window after another: each begins where the text of the one before it ends.
+
+Source: Radford et al., 2022, arXiv 2212.04356, section 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nest.tasks._attempts import Attempt, best_attempt
+from nest.tasks._recording_windows import RecordingWindows
+from nest.tasks._speech_wishes import SpeechWishes
+from nest.tasks._window_words import WindowWords
+from nest.tasks.mel import MelSettings, log_mel
+from nest.tasks.rules import GenerationRules, timed_prompt_ids
+from nest.tasks.timestamps import Heard, Stretch, heard
+from nest.tasks.tokens import Tokenizer
+from nest.tasks.transcript import Segment
+
+__all__ = ["SHORTEST_SECONDS", "Sequential"]
+
+SHORTEST_SECONDS = 0.1
+"""A recording, or what is left of one after its last window, that is no longer than this holds no word."""
+
+REMAINDER_SECONDS = 1.0
+"""What is left after the last text, if the window heard it to its end and began no other text: no window of its own,
+for on so little a model would make something up."""
+
+FORGETFUL = 0.5
+"""A text that was decoded at a higher temperature is no context for the next one."""
+
+
+class Sequential:
+    """Decodes the windows of one recording over one session.
+
+    Attributes:
+        language: the code of the language that it is decoded in.
+        done: how many seconds of the recording are.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        tokenizer: Tokenizer,
+        rules: GenerationRules,
+        mel: MelSettings,
+        wishes: SpeechWishes,
+        words: WindowWords | None,
+    ) -> None:
+        self.session, self.tokenizer, self.rules, self.mel = session, tokenizer, rules, mel
+        self.wishes, self.words = wishes, words
+        prompt = wishes.initial_prompt
+        self._previous: list[int] = tokenizer.encode(f" {prompt.strip()}") if prompt else []
+        self._windows = 0
+
+    def segments(self, windows: RecordingWindows, language: str) -> Iterator[Segment]:
+        """The segments of the recording, in order; `windows.at` is how far it was heard."""
+        rate = self.mel.rate
+        while windows.left() > SHORTEST_SECONDS * rate:
+            window = windows.window()
+            start = windows.at / rate
+            if not window.any():  # digital silence
+                windows.advance(len(window))
+                continue
+            states = self.session.listen(log_mel(window, self.mel))
+            attempt = self._attempt(language)
+            found = Heard((), None) if attempt.silent else heard(attempt.tokens, self.rules)
+            count = self._advance(found, window, windows)
+            placed = _placed(found.stretches, len(window) / rate)
+            said = [self._segment(stretch, start, attempt) for stretch in placed]
+            self._remember(found, attempt)
+            windows.advance(count)
+            if self.words is not None:
+                said = self.words.given_to(
+                    said, self.session, states, start, start + len(window) / rate, language
+                )
+            yield from said
+
+    def _attempt(self, language: str) -> Attempt:
+        prompt = timed_prompt_ids(self.rules, language, self.wishes.task, self._previous)
+        seed = self.wishes.seed + self._windows
+        self._windows += 1
+        return best_attempt(self.session, prompt, self.rules, self.tokenizer, self.wishes, seed)
+
+    def _advance(self, found: Heard, window: NDArray[np.float32], windows: RecordingWindows) -> int:
+        """How many samples of the window are done."""
+        count = 0 if found.seconds is None else round(found.seconds * self.mel.rate)
+        if not 0 < count < len(window):
+            return len(window)
+        last = windows.left(beyond=1) == len(window)
+        rest = len(window) - count
+        return len(window) if last and not found.open and rest < REMAINDER_SECONDS * self.mel.rate else count
+
+    def _remember(self, found: Heard, attempt: Attempt) -> None:
+        if not self.wishes.condition_on_previous_text or attempt.temperature > FORGETFUL:
+            self._previous = []
+            return
+        self._previous += found.tokens
+        del self._previous[: -self.rules.positions]
+
+    def _segment(self, stretch: Stretch, start: float, attempt: Attempt) -> Segment:
+        end = stretch.start if stretch.end is None else stretch.end
+        return Segment(
+            start + stretch.start,
+            start + end,
+            self.tokenizer.decode(stretch.tokens),
+            stretch.tokens,
+            mean_log_probability=attempt.mean_log_probability,
+            temperature=attempt.temperature,
+            compression_ratio=attempt.compression_ratio,
+        )
+
+
+def _placed(found: Sequence[Stretch], length: float) -> list[Stretch]:
+    """The stretches within the `length` recorded seconds of their window; what was heard in its padding is left out."""
+    placed = []
+    for stretch in found:
+        end = length if stretch.end is None else min(stretch.end, length)
+        if stretch.start < end:
+            placed.append(Stretch(stretch.start, end, stretch.tokens))
+    return placed

@@ -1,0 +1,72 @@
+"""What may be asked of a transcriber beside the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from nest.errors import InputError
+
+__all__ = ["TEMPERATURES", "SpeechWishes", "speech_wishes"]
+
+TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@dataclass(frozen=True)
+class SpeechWishes:
+    """See `Transcriber.__call__` for what each means."""
+
+    language: str | None = None
+    task: str = "transcribe"
+    max_tokens: int | None = None
+    word_timestamps: bool = False
+    timestamps: bool | None = None
+    initial_prompt: str | None = None
+    condition_on_previous_text: bool = True
+    temperature: float | Sequence[float] = TEMPERATURES
+    compression_ratio_threshold: float | None = 2.4
+    log_probability_threshold: float | None = -1.0
+    no_speech_threshold: float | None = 0.6
+    seed: int = 0
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        """Those that are tried one after another."""
+        given = self.temperature
+        return (float(given),) if isinstance(given, int | float) else tuple(float(t) for t in given)
+
+
+def speech_wishes(**given: Any) -> SpeechWishes:
+    """Return the wishes, checked as far as they are the same for every model.
+
+    Raises:
+        InputError: one has another type or is out of range.
+        TypeError: there is no such wish.
+    """
+    wishes = SpeechWishes(**given)
+    _check_temperature(wishes.temperature)
+    for name in ("compression_ratio_threshold", "log_probability_threshold", "no_speech_threshold"):
+        value = getattr(wishes, name)
+        if value is not None and not _is_number(value):
+            raise InputError(f"{name}={value!r} is no threshold; expected a number, or None for none.")
+    if wishes.initial_prompt is not None and not isinstance(wishes.initial_prompt, str):
+        raise InputError(f"initial_prompt={wishes.initial_prompt!r} is no text.")
+    if isinstance(wishes.seed, bool) or not isinstance(wishes.seed, int) or wishes.seed < 0:
+        raise InputError(f"seed={wishes.seed!r} is no seed; expected an integer from 0.")
+    return wishes
+
+
+def _check_temperature(given: Any) -> None:
+    several = (
+        [given] if isinstance(given, int | float) else list(given) if isinstance(given, Sequence) else []
+    )
+    if not several or isinstance(given, str) or not all(_is_number(t) and t >= 0 for t in several):
+        raise InputError(
+            f"temperature={given!r}: expected a number from 0, or several that are tried one after another."
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
