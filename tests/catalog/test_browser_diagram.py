@@ -184,3 +184,12 @@ def _poor_contrasts(page: Any) -> list[Any]:
     found = page.evaluate(CONTRASTS)
     assert len(found) > 30
     return [pair for pair in found if pair[1] < 4.5]
+
+
+def test_the_whole_screen_and_back(open_page: Open) -> None:
+    page = live(open_page, "whisper-tiny")
+    page.click("[data-do=fill]")
+    page.wait_for_function("document.fullscreenElement !== null")
+    assert page.locator(".nest-diagram-box").bounding_box()["width"] == 1280
+    page.click("[data-do=fill]")
+    page.wait_for_function("document.fullscreenElement === null")

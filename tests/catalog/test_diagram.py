@@ -87,9 +87,11 @@ def test_every_entry_is_drawn(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_boxes_and_labels_never_overlap(name: str) -> None:
+def test_nothing_covers_anything(name: str) -> None:
     for shown in pictures(name).entries:
         _no_overlap(drawn(shown.view, set()))
+        once = {str(box) for box in shown.view.insides}
+        _no_overlap(drawn(shown.view, once))
     first = pictures(name).entries[0].view
     _no_overlap(drawn(first, set(paths(first))))
 
@@ -111,8 +113,28 @@ def _no_overlap(drawing: Drawn) -> None:
                 assert not _upright(line.x1, line.y1, line.turn, rect)
                 assert not _upright(line.x2, line.turn, line.y2, rect)
                 assert not _level(line.turn, line.x1, line.x2, rect)
+    runs = list(_runs(drawing))
+    for index, one in enumerate(runs):
+        for other in runs[:index]:
+            assert one[0] == other[0] or not _on_each_other(one[1:], other[1:])
     for inside in drawing.insides.values():
         _no_overlap(inside)
+
+
+def _runs(drawing: Drawn) -> Iterator[tuple[int, bool, float, float, float]]:
+    """The straight parts of wires: wire, whether it is upright, where across, from, to."""
+    for line in drawing.lines:
+        if abs(line.x1 - line.x2) < 0.5:
+            yield line.wire, True, line.x1, line.y1, line.y2
+        else:
+            yield line.wire, True, line.x1, line.y1, line.turn
+            yield line.wire, True, line.x2, line.turn, line.y2
+            yield line.wire, False, line.turn, min(line.x1, line.x2), max(line.x1, line.x2)
+
+
+def _on_each_other(a: tuple[bool, float, float, float], b: tuple[bool, float, float, float]) -> bool:
+    """Whether parts of two wires run along each other, so that nobody could tell which is which."""
+    return a[0] == b[0] and abs(a[1] - b[1]) < 2 and max(a[2], b[2]) + 1 < min(a[3], b[3])
 
 
 def _upright(x: float, y1: float, y2: float, rect: Rect) -> bool:

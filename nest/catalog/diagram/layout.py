@@ -245,26 +245,30 @@ class _Search:
         return Layout(rows, len(used), boxes, types, tracks, ports, tuple(map(tuple, slots)), tuple(gaps))
 
     def _slots(self, pieces: list[tuple[int, float, float]]) -> list[tuple[int, int]]:
-        """A slot for each wire that runs sideways. Who turns right and starts further right goes first, so that of
-        two that run the same way neither crosses the other."""
-        spans: dict[int, list[float]] = defaultdict(list)
+        """A slot for each wire that runs sideways, below those of all that it meets and that come before it."""
+        starts: dict[int, int] = {}
+        ends: dict[int, set[int]] = defaultdict(set)
         turns: dict[int, float] = defaultdict(float)
-        start: dict[int, float] = {}
         for wire, a, b in pieces:
-            spans[wire] += [a, b]
+            starts[wire] = round(a)
+            ends[wire].add(round(b))
             turns[wire] += b - a
-            start[wire] = a
-        sideways = [w for w, ends in spans.items() if max(ends) > min(ends)]
-        right = sorted((w for w in sideways if turns[w] >= 0), key=lambda w: -start[w])
-        left = sorted((w for w in sideways if turns[w] < 0), key=lambda w: start[w])
+        sideways = {wire for wire, a, b in pieces if a != b}
+        # Of two that run the same way, neither crosses the other if the one that starts further along goes first.
+        liked = sorted(sideways, key=lambda w: (turns[w] < 0, -starts[w] if turns[w] >= 0 else starts[w]))
         placed: list[tuple[int, int]] = []
-        for wire in [*right, *left]:
-            low, high = min(spans[wire]), max(spans[wire])
-            slot = 0
-            for other_slot, other in placed:
-                if min(spans[other]) <= high + 0.5 and low <= max(spans[other]) + 0.5:
-                    slot = max(slot, other_slot + 1)
-            placed.append((slot, wire))
+        while liked:
+            # Where one leaves a lane and another enters it, the first must be gone before the second comes.
+            free = [w for w in liked if not any(starts[o] in ends[w] for o in liked if o != w)]
+            wire = (free or liked)[0]
+            liked.remove(wire)
+            low, high = min(starts[wire], *ends[wire]), max(starts[wire], *ends[wire])
+            above = [
+                slot
+                for slot, other in placed
+                if min(starts[other], *ends[other]) <= high and low <= max(starts[other], *ends[other])
+            ]
+            placed.append((max(above, default=-1) + 1, wire))
         return placed
 
     def _ports(self, box: int) -> tuple[int, ...]:

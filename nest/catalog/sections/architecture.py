@@ -30,7 +30,7 @@ def section(facts: Facts, readme: Readme) -> Section:
     program = facts.program
     sources = Sources(facts.entry.source, _title(facts), program)
     drawn = diagram(program, facts.entry.manifest.source.entry, sources.anchor)
-    rows = table(("Name", "Value", "What it is"), symbols(program))
+    rows = table(("Name", "Value", "What it is"), symbols(program), class_="nest-symbols")
     text = [
         readme.section("Architecture"),
         "### Diagram { #diagram }",
