@@ -105,7 +105,7 @@ def _runs(span: list[Node], depth: int, used: set[int]) -> list[Item]:
 
 
 def _best(iterations: list[list[Node]], position: int, depth: int, used: set[int]) -> Repeat | None:
-    """The repeat from `position` that covers most; the shortest period among equals."""
+    """The repeat from `position` that leaves out most iterations; the shortest period among equals."""
     left = len(iterations) - position
     best: Repeat | None = None
     for period in range(1, left // 2 + 1):
@@ -116,9 +116,13 @@ def _best(iterations: list[list[Node]], position: int, depth: int, used: set[int
             for at in range(position, len(iterations) - period + 1, period)
         ]
         found = _repeat(runs, depth, position, period, _used_after(iterations, position, used))
-        if found is not None and (best is None or found.period * found.count > best.period * best.count):
+        if found is not None and (best is None or _saved(found) > _saved(best)):
             best = found
     return best
+
+
+def _saved(repeat: Repeat) -> int:
+    return repeat.period * (repeat.count - 1)
 
 
 def _used_after(iterations: list[list[Node]], position: int, used: set[int]) -> list[set[int]]:

@@ -106,18 +106,18 @@ def call_class(node: Node) -> tuple[str, str]:
 
 
 def state_lines(function: Function) -> list[tuple[str, Text]]:
-    """Which states a call reads and writes."""
+    """Which states a call reads, writes, and updates, which is both: an update gives the whole of the state."""
+    reads, writes = ({_state(path) for path in paths} for paths in (function.reads, function.writes))
     found: list[tuple[str, Text]] = []
-    for word, paths in (("reads", function.reads), ("writes", function.writes)):
-        names = list(dict.fromkeys(path_text(_without_elements(path)) for path in sorted(paths, key=str)))
+    for word, names in (("reads", reads - writes), ("updates", reads & writes), ("writes", writes - reads)):
         if names:
-            shown = ", ".join(names) if len(names) <= 2 else f"{', '.join(names[:2])}, {len(names) - 2} more"
-            found.append(("state", (f"{word} {shown}",)))
+            found.append(("state", (f"{word} {', '.join(sorted(names))}",)))
     return found
 
 
-def _without_elements(path: Path) -> Path:
-    return tuple(part for part in path if isinstance(part, str))[-1:]
+def _state(path: Path) -> str:
+    """The name of a state, which is the same in every element of an array."""
+    return str(path[-1])
 
 
 def note_of(node: Node, element: Slice | None) -> Text | None:

@@ -90,7 +90,8 @@ def _entries(drawn: Diagram) -> str:
     items = []
     for entry in drawn.entries:
         doc = (entry.function.doc or "").strip().split("\n")[0]
-        signature = element("code", escape(f"{entry.name}{entry.function.signature}"))
+        arrow = element("span", "-&gt;")
+        signature = element("code", escape(f"{entry.name}{entry.function.signature}").replace("-&gt;", arrow))
         items.append(element("dt", signature) + element("dd", _prose(doc)))
     return element("dl", "".join(items), class_="nest-entries")
 
