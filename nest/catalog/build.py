@@ -16,6 +16,7 @@ import nest
 from nest.catalog.facts import Facts
 from nest.catalog.index import index
 from nest.catalog.page import page
+from nest.catalog.samples import shared_media
 from nest.errors import InputError
 from nest.registry import cards
 
@@ -66,7 +67,7 @@ def build(folder: Path, *, progress: Callable[[str, int, int], None] | None = No
         shutil.rmtree(folder / name, ignore_errors=True)
     whole = hashlib.sha256("".join(sorted(digests.values())).encode()).hexdigest()
     if before.get("") != whole or not (folder / "index.md").is_file():
-        _replace(folder / "assets", _assets())
+        _replace(folder / "assets", {**_assets(), **shared_media(facts.entry for facts in found)})
         for name, content in index(found).items():
             _write(folder / name, content)
     _write(folder / STAMP, json.dumps({**digests, "": whole}, indent=0).encode())
@@ -109,12 +110,14 @@ def _stamps(folder: Path) -> dict[str, str]:
 
 
 def _digest(facts: Facts) -> str:
-    """Of all that a page is made from: the entry's folder, those it shares files with, and nest."""
+    """Of all that a page is made from: the entry's folder, those it shares files with, its samples' media, and nest."""
     folders = {facts.entry.directory, facts.entry.source.parent}
     digest = hashlib.sha256(_own_digest().encode())
     for folder in sorted(folders):
         for file in _files(folder):
             digest.update(f"{file.name}\0".encode() + file.read_bytes())
+    for place, file in sorted(shared_media([facts.entry]).items()):
+        digest.update(f"{place}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
 

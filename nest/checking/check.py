@@ -83,10 +83,10 @@ def _check_samples(entry: Entry, report: Report) -> None:
             if given and Path(given).suffix and shipped(entry.directory, given) is None:
                 message = f"'{given}' is neither in the entry's folder nor a recording that ships with nest"
                 report.fault("samples", message, file)
-        if not (sample.text or sample.reference_text or sample.matrix or sample.note):
+        if not (sample.measured or sample.referenced or sample.note):
             report.fault("samples", "a sample has neither an output nor a note that says why not", file)
     if len(report.faults) == before:
-        measured = sum((sample.text or sample.matrix) is not None for sample in entry.samples)
+        measured = sum(sample.measured for sample in entry.samples)
         report.ok("samples", f"{len(entry.samples)}, of which {measured} with a measured output")
 
 

@@ -1,8 +1,9 @@
-"""`nest catalog build`: the pages of the catalog, from the registry."""
+"""`nest catalog build`: the pages of the catalog, from the registry. `nest catalog sample`: outputs for its samples."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,36 @@ from nest.cli._format import json_text
 
 
 def main(args: argparse.Namespace) -> int:
+    if (args.action == "sample") != bool(args.names):
+        wanted = (
+            "needs the NAME of an entry" if args.action == "sample" else "takes no NAME: it writes all pages"
+        )
+        sys.stderr.write(f"nest: error: nest catalog {args.action} {wanted}. See: nest catalog --help\n")
+        return 2
+    return _sample(args) if args.action == "sample" else _build(args)
+
+
+def _sample(args: argparse.Namespace) -> int:
+    from nest.catalog.sampling import library_version, measure, references, write
+    from nest.registry import find
+
+    for name in args.names:
+        entry = find(name)
+        others = None if args.no_reference else references(entry)
+        made = measure(
+            entry,
+            backend=args.backend,
+            references=others,
+            library=None if others is None else library_version(entry),
+        )
+        file = write(entry, made)
+        print(
+            json_text({"file": file, "samples": len(made)}) if args.json else f"{file}: {len(made)} measured."
+        )
+    return 0
+
+
+def _build(args: argparse.Namespace) -> int:
     from nest.catalog import build
 
     folder = Path(args.out).expanduser()
@@ -31,8 +62,6 @@ def main(args: argparse.Namespace) -> int:
 
 def _progress() -> Any:
     """A line that says where the build is, on a terminal only."""
-    import sys
-
     if not sys.stderr.isatty():
         return None
 

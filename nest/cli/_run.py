@@ -87,11 +87,9 @@ def _write(
     elif item.sample is not None:
         told = "".join(pieces) or answer.text
         expected = answer.expected or answer.note or "not known"
-        _print(
-            f"{told}\n\nexpected\n{expected}"
-            if "\n" in told
-            else columns([(item.label, told), ("expected", expected)])
-        )
+        rows = columns([(item.label, told), ("expected", expected)])
+        between = "\n" if position else ""
+        _print(between + (f"{told}\n\nexpected\n{expected}" if "\n" in told else rows))
     else:
         if count > 1:
             _print(("\n" if position else "") + item.label)

@@ -113,7 +113,7 @@ def _sample(entry: Entry) -> str:
     rows: list[tuple[str, str]] = []
     for sample in entry.samples:
         given = sample.audio or sample.image or sample.prompt or "?"
-        rows.append((given, sample.text or sample.reference_text or sample.note or "-"))
+        rows.append((given, " ".join((sample.text or sample.reference_text or sample.note or "-").split())))
     return columns(rows, indent=2)
 
 

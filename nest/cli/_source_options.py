@@ -65,13 +65,20 @@ def catalog(command: ArgumentParser) -> None:
     command.add_argument(
         "action",
         metavar="ACTION",
-        choices=("build",),
-        help="build: write the pages of every entry of the zoo",
+        choices=("build", "sample"),
+        help="build: write the pages of every entry of the zoo; sample: run the samples of entries, and write what "
+        "came of them into their samples.json, with what the reference library makes of them",
     )
+    command.add_argument("names", metavar="NAME", nargs="*", default=[], help=f"sample: {_NAME}")
+    command.set_defaults(more="names")
     command.add_argument(
         "--out",
         metavar="DIR",
         default="docs/models",
-        help="the folder to write, which holds nothing else; docs/models if left out",
+        help="build: the folder to write, which holds nothing else; docs/models if left out",
+    )
+    command.add_argument("--backend", metavar="NAME", help="sample: what computes, as for nest run")
+    command.add_argument(
+        "--no-reference", action="store_true", help="sample: leave the reference library's side out"
     )
     command.add_argument("--json", action="store_true", help="write JSON")

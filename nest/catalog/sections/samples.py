@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nest.catalog.facts import Facts
 from nest.catalog.readme import Readme
+from nest.catalog.samples import show
 from nest.catalog.section import Section
 
 __all__ = ["section"]
@@ -11,4 +12,5 @@ __all__ = ["section"]
 
 def section(facts: Facts, readme: Readme) -> Section:
     """Every sample of `samples.json`."""
-    return Section("Samples", "samples", "")
+    shown = show(facts.entry)
+    return Section("Samples", "samples", shown.html, shown.files, ("samples.js",) if shown.timed else ())

@@ -62,7 +62,8 @@ def answer(task: Generator, item: Item, args: argparse.Namespace) -> Answer:
     """What the model says to a prompt."""
     text, chat = item.source
     if args.json or item.sample is not None:
-        made = _whole(task, text, chat, args)
+        most = item.sample.max_tokens if item.sample else None
+        made = _whole(task, text, chat, args, {} if most is None else {"max_tokens": most})
         facts = {"prompt": text, **asdict(made), "log_probability": round(made.log_probability, 4)}
         sample = item.sample
         if sample is None:
@@ -71,10 +72,10 @@ def answer(task: Generator, item: Item, args: argparse.Namespace) -> Answer:
     return Answer("", {}, pieces=_pieces(task, text, chat, args))
 
 
-def _whole(task: Generator, text: str, chat: bool, args: argparse.Namespace) -> Any:
-    if chat:
-        return task.chat(_messages(text, args), **sampling_of(args))
-    return task(text, **sampling_of(args))
+def _whole(task: Generator, text: str, chat: bool, args: argparse.Namespace, own: dict[str, int]) -> Any:
+    """With the sample's own settings where none were given."""
+    settings: Any = {**own, **sampling_of(args)}
+    return task.chat(_messages(text, args), **settings) if chat else task(text, **settings)
 
 
 def _pieces(task: Generator, text: str, chat: bool, args: argparse.Namespace) -> Iterator[str]:
