@@ -157,6 +157,7 @@ def test_the_page_shows_the_readme_once_and_each_backend(name: str) -> None:
     for backend in BACKENDS:
         assert f'=== "{backend}"' in made.text
         assert f"pip install '.[{installs(Subject(facts.entry), backend)}]'" in made.text
+    assert set(re.findall(r"`model\.(\w+)\(\.\.\.\)`", made.text)) <= set(facts.program.entries)
     lines = [line for line in made.text.splitlines() if line.startswith(f"nest run {name}")]
     assert len(lines) == len(set(lines))
 

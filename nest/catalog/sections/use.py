@@ -15,13 +15,16 @@ __all__ = ["divided", "executed", "section"]
 
 _BACKENDS = {
     "torch": 'A `torch.nn.Module` of readable source, which `model.source` prints; `device="cuda"` for a GPU.',
-    "jax": "Pure functions over a dict of arrays, for `jit`, `grad` and `vmap`; `model.encode(...)` and the like check "
-    "their arguments, too.",
+    "jax": "Pure functions over a dict of arrays, for `jit`, `grad` and `vmap`; `model.{entry}(...)` and the like "
+    "check their arguments.",
     "nnx": "A `flax.nnx.Module` of readable source, which `model.source` prints; calls outside of `jit` are compiled.",
     "onnx": 'ONNX graphs run by ONNX Runtime; `providers=["CUDAExecutionProvider"]` for a GPU. Below, the exported '
     "folder runs without nest.",
 }
 """What a backend gives, in a line."""
+
+_COLUMNS = 72
+"""Characters of a line that a page shows without scrolling, copying's button and a comment's mark aside."""
 
 
 def section(facts: Facts, readme: Readme) -> Section:
@@ -72,7 +75,7 @@ def _terminal(rows: Iterable[tuple[str, str]]) -> str:
     if not listed:
         return ""
     width = max(len(command) for command, _ in listed)
-    if width > 60:  # beside a long command nobody sees what it does
+    if width + max(len(what) for _, what in listed) > _COLUMNS:
         return fence("\n".join(f"# {what}\n{command}" for command, what in listed), "sh")
     return fence("\n".join(f"{command:{width}}  # {what}" for command, what in listed), "sh")
 
@@ -81,10 +84,9 @@ def _backends(subject: Subject) -> str:
     """A tab for each; the site keeps the choice from page to page."""
     panels = []
     for backend in BACKENDS:
+        about = _BACKENDS[backend].replace("{entry}", next(iter(subject.program.entries)))
         install = f"`pip install '.[{installs(subject, backend)}]'`"
-        panels.append(
-            (backend, f"{_BACKENDS[backend]} {install}\n\n{fence(model_code(subject, backend), 'python')}")
-        )
+        panels.append((backend, f"{about} {install}\n\n{fence(model_code(subject, backend), 'python')}"))
     # The search forgets what it is to leave out at the first end tag of the same name, and tabs are made of `div`s.
     return f'<section data-search-exclude="true" markdown="1">\n\n{tabs(panels)}\n\n</section>'
 
