@@ -94,16 +94,11 @@ def _backends(subject: Subject) -> str:
 def executed(subject: Subject) -> str:
     """How these snippets were run, which says how far they can be trusted."""
     weights = subject.entry.manifest.weights
+    small = "with random weights at a small configuration, and of code that differs in names and numbers alone, once"
     if weights is not None and weights.mirror:
-        text = (
-            "The tests run this code: on torch and onnx with the weights of the pinned mirror, on every backend with "
-            "random weights at a small configuration."
-        )
+        text = f"The tests run this code on torch and onnx with the weights of the pinned mirror; on all four {small}."
     else:
-        text = (
-            "The tests run this code with random weights at a small configuration, and of entries whose code differs "
-            "in names and numbers alone, one. With the published weights this project has not run it."
-        )
+        text = f"The tests run this code {small}. With the published weights this project has not run it."
     return element("p", text, class_="nest-executed")
 
 
