@@ -142,7 +142,8 @@ class _Search:
                 made[box].append(wire)
             for target, _ in to:
                 into[target].append(wire)
-        for box in sorted(range(self.count), key=lambda b: (self.row[b], b)):
+        far = self._far()
+        for box in sorted(range(self.count), key=lambda b: (self.row[b], -far[b], b)):
             lanes = [self.lane[self.count + w] for w in into[box]]
             self._put(box, self._free(box, min(lanes, default=1)))
             for wire in made[box]:
@@ -151,6 +152,14 @@ class _Search:
         for wire in sorted(tracks, key=lambda w: self.last[w] - self.type_row[w]):
             item = self.count + len(self.wires) + wire
             self._put(item, self._free(item, self.lane[self.count + wire]))
+
+    def _far(self) -> list[int]:
+        """How many boxes may still follow each: what goes on longest stays in its lane, and side branches give way."""
+        far = [0] * self.count
+        for box, _, to in sorted(self.wires, key=lambda w: -1 if w[0] is None else w[0], reverse=True):
+            if box is not None:
+                far[box] = max([far[box], *(far[target] + 1 for target, _ in to)])
+        return far
 
     def _improve(self) -> None:
         items = [i for i in range(self.size) if self.spans[i][1] >= self.spans[i][0]]
@@ -221,10 +230,9 @@ class _Search:
             for index, (wire, a, b) in enumerate(pieces):
                 cost += abs(a - b)
                 for other, c, d in pieces[:index]:
-                    if other != wire and ((a - c) * (b - d) < 0 or (a == c and b != d)):
-                        cost += 0.7
-        wide = self.lane[: self.count]
-        return cost + 0.04 * sum(wide) + 0.05 * sum(self.lane[self.count :])
+                    if other != wire:
+                        cost += _dislike(a, b, c, d)
+        return cost + 0.04 * sum(self.lane[: self.count]) + 0.05 * sum(self.lane[self.count :])
 
     def _finished(self) -> Layout:
         used = sorted({lane for i, lane in enumerate(self.lane) if self.spans[i][1] >= self.spans[i][0]})
@@ -248,10 +256,12 @@ class _Search:
         """A slot for each wire that runs sideways, below those of all that it meets and that come before it."""
         starts: dict[int, int] = {}
         ends: dict[int, set[int]] = defaultdict(set)
+        exact: dict[int, tuple[float, set[float]]] = {}
         turns: dict[int, float] = defaultdict(float)
         for wire, a, b in pieces:
             starts[wire] = round(a)
             ends[wire].add(round(b))
+            exact.setdefault(wire, (a, set()))[1].add(b)
             turns[wire] += b - a
         sideways = {wire for wire, a, b in pieces if a != b}
         # Of two that run the same way, neither crosses the other if the one that starts further along goes first.
@@ -260,7 +270,9 @@ class _Search:
         while liked:
             # Where one leaves a lane and another enters it, the first must be gone before the second comes.
             free = [w for w in liked if not any(starts[o] in ends[w] for o in liked if o != w)]
-            wire = (free or liked)[0]
+            # Where that goes round in a circle, let them meet who have ports of their own in the lane.
+            near = [w for w in liked if not any(exact[o][0] in exact[w][1] for o in liked if o != w)]
+            wire = (free or near or liked)[0]
             liked.remove(wire)
             low, high = min(starts[wire], *ends[wire]), max(starts[wire], *ends[wire])
             above = [
@@ -283,6 +295,13 @@ class _Search:
             come += [(self.lane[item], place) for target, place in to if target == box]
         order = [place for _, place in sorted(come)]
         return tuple(order.index(place) for place in range(inputs))
+
+
+def _dislike(a: float, b: float, c: float, d: float) -> float:
+    """What is wrong with two wires in a gap, from a to b and from c to d."""
+    if a != b and c != d and round(a) == round(d) and round(b) == round(c):
+        return 2.0  # they change places: whichever turns first, they run on each other somewhere
+    return 0.7 if (a - c) * (b - d) < 0 or (a == c and b != d) else 0.0
 
 
 def _offset(port: int, ports: int) -> float:
