@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nest.catalog.facts import Facts
-from nest.catalog.metrics import METRICS, hardware, headline, work_words
+from nest.catalog.metrics import METRICS, busy, hardware, headline, work_words
 from nest.registry.bench import BenchRun, Method
 
 __all__ = ["Speed", "Summary", "summary"]
@@ -48,7 +48,7 @@ def _backends(facts: Facts) -> dict[str, bool]:
 
 
 def _fastest(facts: Facts, device: str) -> Speed | None:
-    """The fastest method of nest's that did not fail; of the runs on a device, whatever their machine and type."""
+    """The fastest method of nest's that did not fail, of the runs on a device that no other work made longer."""
     metric = headline(facts.task)
     speeds = [_speed(metric, run, method) for run, method in _methods(facts, device, metric) if metric]
     return max(speeds, key=lambda speed: speed.value, default=None)
@@ -56,7 +56,7 @@ def _fastest(facts: Facts, device: str) -> Speed | None:
 
 def _methods(facts: Facts, device: str, metric: str | None) -> Iterator[tuple[BenchRun, Method]]:
     for run, current in facts.bench:
-        if current and run.workload.get("device") == device:
+        if current and run.workload.get("device") == device and not busy(run.workload):
             for method in run.methods:
                 if method.kind == "nest" and method.error is None and method.metrics.get(metric or "", 0) > 0:
                     yield run, method

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["METRICS", "Metric", "hardware", "headline", "work_words"]
+__all__ = ["METRICS", "Metric", "busy", "hardware", "headline", "work_words"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ METRICS: Mapping[str, Metric] = {
     "prefill_ms": Metric("Prompt", "ms"),
     "step_ms": Metric("One token", "ms"),
     "generate_ms": Metric("Prompt and new tokens", "ms"),
+    "first_s": Metric("First job", "s"),
     "load_s": Metric("Load", "s"),
     "peak_mib": Metric("Peak memory", "MiB"),
     "peak_vram_mib": Metric("Peak device memory", "MiB"),
@@ -61,6 +62,12 @@ def hardware(environment: Mapping[str, object], workload: Mapping[str, object]) 
     threads = workload.get("threads", environment.get("cpus"))
     words = f", {threads} thread{'' if threads == 1 else 's'}" if threads is not None else ""
     return f"{environment.get('processor', 'a processor')}{words}"
+
+
+def busy(workload: Mapping[str, object]) -> bool:
+    """Whether others worked on the processor meanwhile: then ratios hold, and times are too long."""
+    load, threads = workload.get("load_average"), workload.get("threads", 1)
+    return isinstance(load, int | float) and isinstance(threads, int | float) and load > threads + 1
 
 
 _WORK = (

@@ -10,6 +10,7 @@ import nest
 from nest._suggest import did_you_mean
 from nest.cli import (
     _adopt_options,
+    _bench_options,
     _chat_options,
     _export_options,
     _run_options,
@@ -186,6 +187,7 @@ _COMMANDS = {
     "check": ("check that an entry is valid, elaborates and fits its checkpoint", _check),
     "lint": ("check that an entry's folder is as a zoo wants it", _entries),
     "verify": ("measure an entry on every backend against the f64 oracle", _verify_options.verify),
+    "bench": ("measure how fast an entry is, beside the reference library", _bench_options.bench),
     "diff": ("name the first block whose result on a backend is wrong", _verify_options.diff),
     "export": ("write a model for programs that know nothing of nest", _export_options.export),
     "eject": ("write a model as one file of PyTorch or Flax source", _export_options.eject),

@@ -26,7 +26,7 @@ from nest.verify.tokens import PREFILL, Decoding, Tokens, can_decode, stepwise
 from nest.verify.weights import lively_parameters
 from nest.weights import bind, fetch, open_checkpoint
 
-__all__ = ["Setting", "Weights", "setting_of"]
+__all__ = ["Setting", "Weights", "pinned_parameters", "setting_of"]
 
 Array = np.ndarray[Any, Any]
 Weights = Literal["real", "random"]
@@ -139,7 +139,11 @@ def setting_of(
             f"The weights of '{entry.name}' fit its own size alone; at another, weights are random."
         )
     program = program_of(entry, trust_source=trust_source, **changed)
-    params = lively_parameters(program, seed) if weights == "random" else _pinned(entry, program, fetching)
+    params = (
+        lively_parameters(program, seed)
+        if weights == "random"
+        else pinned_parameters(entry, program, fetching)
+    )
     asked = {**entry.generics, **changed}.get("Capacity")
     sizes = {} if asked is None else {"Capacity": int(asked)}
     symbols = session_symbols(program, sizes) if program.root.has_state else {}
@@ -177,7 +181,7 @@ def _configuration(tiny: bool, generics: Mapping[str, Any] | None) -> str:
     return " ".join(filter(None, ["tiny" if tiny else "", changed])) or "full"
 
 
-def _pinned(entry: Entry, program: Program, fetching: Mapping[str, Any]) -> dict[str, Array]:
+def pinned_parameters(entry: Entry, program: Program, fetching: Mapping[str, Any]) -> dict[str, Array]:
     """The checkpoint's tensors by definition path, as views of the mapped file where they can be."""
     pinned = entry.manifest.weights.files if entry.manifest.weights else []
     names = [f.name for f in pinned if f.name.endswith(".safetensors")]

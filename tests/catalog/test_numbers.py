@@ -177,6 +177,15 @@ class TestSpeed:
         )
         assert found.gpu is None
 
+    def test_a_busy_machine_s_times_are_no_speed_of_the_index(self, folder: Path) -> None:
+        run = speed(method("nest torch", 10.0))
+        busy = run.model_copy(update={"workload": {**run.workload, "load_average": 9.5}})
+        write_bench(folder, [busy])
+        assert "Other work ran meanwhile (load average 9.5): times are too long, ratios hold." in shown(
+            folder
+        )
+        assert summary(facts(folder)).cpu is None
+
     def test_another_definition_s_speed_is_not_shown(self, folder: Path) -> None:
         write_bench(folder, [speed(method("nest torch", 10.0), device="cuda", program="0" * 64)])
         assert summary(facts(folder)).gpu is None

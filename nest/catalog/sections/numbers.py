@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nest.catalog.facts import Facts
 from nest.catalog.markup import escape
-from nest.catalog.metrics import hardware, work_words
+from nest.catalog.metrics import busy, hardware, work_words
 from nest.catalog.parity_table import conditions_words, parity_table
 from nest.catalog.readme import Readme
 from nest.catalog.section import Section
@@ -78,11 +78,8 @@ def _place(run: BenchRun) -> str:
 def _work(run: BenchRun) -> str:
     packages = ("torch", "jax", "flax", "onnxruntime", "transformers")
     versions = ", ".join(f"{name} {run.environment[name]}" for name in packages if name in run.environment)
-    load = run.workload.get("load_average")
-    busy = f" Other work ran beside it (load average {load}): read the ratios." if _busy(load, run) else ""
-    return f"{run.date[:10]}. {work_words(run.workload)}. {versions}.{busy}"
-
-
-def _busy(load: object, run: BenchRun) -> bool:
-    threads = run.workload.get("threads", 1)
-    return isinstance(load, int | float) and isinstance(threads, int | float) and load > threads + 0.5
+    said = f"{run.date[:10]}. {work_words(run.workload)}. {versions}."
+    if busy(run.workload):
+        load = run.workload["load_average"]
+        said += f" Other work ran meanwhile (load average {load}): times are too long, ratios hold."
+    return said

@@ -21,12 +21,14 @@ class StatelessLibrary:
 
     Args:
         entries: by name, functions of the entry's arguments as torch tensors, integers as int64, with one row.
+        model: the library's module, of which they are made.
     """
 
     name = "transformers"
 
-    def __init__(self, entries: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, entries: Mapping[str, Callable[..., Any]], model: Any) -> None:
         self._entries = entries
+        self.model = model
         self.entries = frozenset(entries)
 
     def new_session(self) -> StatelessLibrary:
@@ -40,6 +42,10 @@ class StatelessLibrary:
         with torch.no_grad():
             given = [torch.from_numpy(np.array(x)) for x in inputs]
             return self._entries[name](*(x.long() if x.dtype == torch.int32 else x for x in given))
+
+    def call(self, name: str, tensors: Sequence[Any]) -> Any:
+        """Run an entry on tensors that lie where the model does."""
+        return self._entries[name](*tensors)
 
     def numpy(self, value: Any) -> Array:
         """A result on the host."""

@@ -34,7 +34,7 @@ def build(entry: Entry, program: Program, params: Mapping[str, Array]) -> Statel
         "pool": entries.pool,
         "next_sentence": entries.next_sentence,
     }
-    return StatelessLibrary({name: every[name] for name in program.entries})
+    return StatelessLibrary({name: every[name] for name in program.entries}, model)
 
 
 class _Entries:

@@ -47,7 +47,8 @@ def build(entry: Entry, program: Program, params: Mapping[str, np.ndarray[Any, A
             "embed_text": lambda tokens, lengths: _unit(_text(model, tokens, lengths)),
             "similarity": lambda images, texts: _logits(model, images, texts),
             "match": lambda images, texts: _logits(model, images, texts).softmax(dim=1),
-        }
+        },
+        model,
     )
 
 

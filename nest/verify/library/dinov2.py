@@ -58,5 +58,6 @@ def build(entry: Entry, program: Program, params: Mapping[str, np.ndarray[Any, A
         {
             "forward": lambda pixels, mask: states(pixels, mask).last_hidden_state,
             "embed_image": lambda pixels, mask: states(pixels, mask).pooler_output,
-        }
+        },
+        model,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,9 @@ def build(entry: Entry, program: Program, params: Mapping[str, Array]) -> Statel
         logits = mask_logits(tokens, lengths)
         return logits.gather(1, places[..., None].expand(-1, -1, logits.shape[-1]))
 
-    return StatelessLibrary({"encode": encode, "mask_logits": mask_logits, "mask_logits_at": mask_logits_at})
+    entries: dict[str, Callable[..., Any]] = {"encode": encode, "mask_logits": mask_logits}
+    entries["mask_logits_at"] = mask_logits_at
+    return StatelessLibrary(entries, model)
 
 
 def _config(sizes: Mapping[str, int], statics: Mapping[str, Any]) -> Any:

@@ -37,5 +37,6 @@ def build(entry: Entry, program: Program, params: Mapping[str, np.ndarray[Any, A
         {
             "forward": lambda pixels: model(pixels).logits,
             "embed_image": lambda pixels: model.resnet(pixels).pooler_output.flatten(1),
-        }
+        },
+        model,
     )

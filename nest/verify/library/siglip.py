@@ -54,7 +54,8 @@ def build(entry: Entry, program: Program, params: Mapping[str, Array]) -> Statel
             "embed_text": lambda tokens: _unit(_text(model.text_model, tokens)),
             "similarity": lambda images, texts: _logits(model, images, texts),
             "match": lambda images, texts: _logits(model, images, texts).sigmoid(),
-        }
+        },
+        model,
     )
 
 

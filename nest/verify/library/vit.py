@@ -56,7 +56,8 @@ def build(entry: Entry, program: Program, params: Mapping[str, np.ndarray[Any, A
         {
             "forward": lambda pixels, mask: model(pixels, **options(mask)).logits,
             "encode": lambda pixels, mask: model.vit(pixels, **options(mask)).last_hidden_state,
-        }
+        },
+        model,
     )
 
 
