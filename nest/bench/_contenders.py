@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -254,12 +255,11 @@ class _LibraryJob:
     def _heard(self) -> tuple[Any, Callable[[Any], Any]]:
         from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
-        states, cache = self._encode(), EncoderDecoderCache(DynamicCache(), DynamicCache())
+        states, decoder = self._encode(), self.model.model.decoder
+        held = {_cache_name(decoder): EncoderDecoderCache(DynamicCache(), DynamicCache())}
 
         def call(ids: Any) -> Any:
-            made = self.model.model.decoder(
-                input_ids=ids, encoder_hidden_states=states, past_key_values=cache, use_cache=True
-            )
+            made = decoder(input_ids=ids, encoder_hidden_states=states, use_cache=True, **held)
             return self.model.proj_out(made.last_hidden_state[:, -1])
 
         return call(self.given[1]), call
@@ -267,10 +267,10 @@ class _LibraryJob:
     def _prompt(self) -> tuple[Any, Callable[[Any], Any]]:
         from transformers.cache_utils import DynamicCache
 
-        cache = DynamicCache(config=self.model.config)
+        held = {_cache_name(self.model): DynamicCache(config=self.model.config)}
 
         def call(ids: Any) -> Any:
-            made = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            made = self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **held)
             return made.logits[:, -1]
 
         return call(self.given[0]), call
@@ -283,6 +283,11 @@ class _LibraryJob:
         while len(ids) < self.job.new_tokens:
             ids.append(call(ids[-1]).argmax(-1, keepdim=True))
         return torch.cat(ids, 1).cpu()
+
+
+def _cache_name(module: Any) -> str:
+    """What this version of the library calls the argument that holds its caches."""
+    return "cache" if "cache" in inspect.signature(module.forward).parameters else "past_key_values"
 
 
 def _moved(model: Any, device: str, dtype: Any = None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -171,37 +172,78 @@ class TestWork:
             weights_of("resnet-18", "real", offline=True)
 
 
-def test_contenders_agree() -> None:
+SMALL = {
+    "smollm2-135m-instruct": ("prefill", "tokens"),
+    "whisper-tiny.en": ("encode", "prefill", "tokens"),
+    "bge-small-en-v1.5": ("embed",),
+    "modernbert-base": ("embed",),
+    "resnet-18": ("embed",),
+    "vit-base-patch16-224": ("embed",),
+    "clip-vit-base-patch32": ("embed",),
+    "siglip-base-patch16-224": ("embed",),
+}
+"""What each kind of job gives."""
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_contenders_agree(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference library and every backend do one job: the entry's, at its tiny configuration."""
     pytest.importorskip("transformers")
-    pytest.importorskip("torch")
-    from nest.weights.writer import write_safetensors
+    monkeypatch.setattr("nest.bench._contenders.CAPACITY", 16)
+    folder = small(name, tmp_path)
+    work = Work(str(folder), threads=1, prompt_tokens=7, new_tokens=5, text_tokens=9)
+    weights = drawn(folder, tmp_path / "model.safetensors")
+    right = contender(Method("transformers"), work, weights).results()
+    assert set(right) == set(SMALL[name])
+    for method in (Method("torch"), Method("torch", "fast"), Method("jax"), Method("onnx", "fast")):
+        made = contender(method, work, weights)
+        assert fault(find(folder), work, made.results(), right).text is None, method.title
+        for piece in made.pieces.values():
+            piece()
 
-    found = _results(write_safetensors)
-    right = found.pop("transformers")
-    for backend, got in found.items():
-        assert fault(find("resnet-18"), Work("resnet-18"), got, right).text is None, backend
+
+def small(name: str, folder: Path) -> Path:
+    """A copy of an entry whose own size is the tiny one, over the definition of the zoo."""
+    copied = folder / name
+    shutil.copytree(zoo_directory() / name, copied, ignore=shutil.ignore_patterns("__pycache__", "*.py"))
+    entry = find(name)
+    text = (copied / "nest.toml").read_text("utf-8")
+    # Its ids are of the whole vocabulary.
+    text = re.sub(
+        r"^\[generation\]\n.*?(?=^\[|\Z)",
+        "[generation]\nend_of_text = 1\n\n",
+        text,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    before, _, rest = text.partition("[generics]\n")
+    _, bracket, after = rest.partition("\n[check]")
+    generics = {**entry.manifest.generics, **entry.manifest.tiny}
+    lines = [f"{key} = {_toml(value)}" for key, value in generics.items()]
+    source = entry.manifest.source.path
+    if not source.startswith("@"):
+        before = before.replace(f'path = "{source}"', f'path = "@{name}/{source}"')
+    (copied / "nest.toml").write_text(
+        before + "[generics]\n" + "\n".join(lines) + "\n" + bracket + after, "utf-8"
+    )
+    return copied
 
 
-def _results(write: Any) -> dict[str, Any]:
-    import tempfile
+def _toml(value: Any) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
 
+
+def drawn(folder: Path, file: Path) -> str:
+    """A file of random weights."""
     from nest.ir.inventory import parameters
     from nest.ir.parammap import TensorSpec
     from nest.verify.weights import lively_parameters
+    from nest.weights.writer import write_safetensors
 
-    program = program_of("resnet-18")
-    drawn = lively_parameters(program)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "model.safetensors")
-        specs = {path: TensorSpec(tuple(spec.shape), "f32") for path, spec in parameters(program).items()}
-        write(file, specs, drawn.__getitem__)
-        work = Work("resnet-18", threads=1)
-        found = {}
-        for backend in ("transformers", "torch", "onnx"):
-            made = contender(Method(backend), work, str(file))
-            assert set(made.pieces) == {"embed"}
-            found[backend] = made.results()
-        return found
+    program = program_of(find(folder))
+    values = lively_parameters(program)
+    specs = {path: TensorSpec(tuple(spec.shape), "f32") for path, spec in parameters(program).items()}
+    write_safetensors(file, specs, values.__getitem__)
+    return str(file)
 
 
 def test_a_lane_tells_what_went_wrong_and_goes_on() -> None:

@@ -8,9 +8,7 @@ import nest
 
 from .conftest import Command
 
-_NAMES = (
-    "run chat adopt new bind pull list show inspect check lint verify diff export eject cache catalog env"
-)
+_NAMES = "run chat adopt new bind pull list show inspect check lint verify bench diff export eject cache catalog env"
 COMMANDS = ", ".join(_NAMES.split())
 
 
