@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import nest
@@ -15,12 +15,14 @@ from nest.cli import (
     _export_options,
     _run_options,
     _source_options,
+    _transcribe_options,
     _verify_options,
 )
 from nest.cli._shared_options import NAME, generics, offline, trust
 
 _EPILOG = """\
 examples:
+  nest transcribe talk.mp4 -f srt       subtitles of a video
   nest run whisper-tiny.en talk.mp3     write down what a recording says
   nest run whisper-tiny.en              try the model on its own sample
   nest chat smollm2-135m-instruct       talk with a model
@@ -34,6 +36,16 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    rewrite: Callable[[list[str]], list[str]] | None = None
+    """Turns another spelling of a command's arguments into its own."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        if self.rewrite is not None and args is not None:
+            args = self.rewrite(list(args))
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith((".", "?")) else "."
@@ -129,6 +141,11 @@ def _show(command: Parser) -> None:
     trust(command)
 
 
+def _transcribe(command: Parser) -> None:
+    _transcribe_options.transcribe(command)
+    command.rewrite = _transcribe_options.spelled
+
+
 def _check(command: Parser) -> None:
     _entries(command)
     command.add_argument(
@@ -170,6 +187,7 @@ def _inspect(command: Parser) -> None:
 _DEBUG = "show the traceback of an error"
 _COMMANDS = {
     "run": ("do the whole job of a model, such as speech to text", _run_options.run),
+    "transcribe": ("write down what recordings and videos say, as text or subtitles", _transcribe),
     "chat": ("talk with a model that has a chat template", _chat_options.chat),
     "adopt": (
         "recognise a checkpoint that no entry lists, and bind it to a definition",

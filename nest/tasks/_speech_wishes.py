@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from nest.errors import InputError
+from nest.tasks.languages import language_code
 
 __all__ = ["TEMPERATURES", "SpeechWishes", "speech_wishes"]
 
@@ -46,6 +47,8 @@ def speech_wishes(**given: Any) -> SpeechWishes:
         TypeError: there is no such wish.
     """
     wishes = SpeechWishes(**given)
+    if isinstance(wishes.language, str):
+        wishes = replace(wishes, language=language_code(wishes.language))
     _check_temperature(wishes.temperature)
     for name in ("compression_ratio_threshold", "log_probability_threshold", "no_speech_threshold"):
         value = getattr(wishes, name)

@@ -95,7 +95,8 @@ class Transcriber:
 
         Args:
             audio, rate, start, duration, channels: as in a call.
-            language: a code such as `"en"`. A multilingual model detects it in the first window if left out.
+            language: a code such as `"en"`, or a name such as `"English"`. A multilingual model detects it in the first
+                window if left out.
             task: `"transcribe"`, or `"translate"` into English.
             max_tokens: at most so many tokens for each window, half of the decoder's positions if left out.
             word_timestamps: whether segments have words with times; the model hears each window's text once more.

@@ -8,7 +8,10 @@ import nest
 
 from .conftest import Command
 
-_NAMES = "run chat adopt new bind pull list show inspect check lint verify bench diff export eject cache catalog env"
+_NAMES = (
+    "run transcribe chat adopt new bind pull list show inspect check lint verify bench diff export eject cache "
+    "catalog env"
+)
 COMMANDS = ", ".join(_NAMES.split())
 
 

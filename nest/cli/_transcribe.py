@@ -1,0 +1,167 @@
+"""`nest transcribe`: recordings and videos in, texts and subtitles out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from nest._env import check_environment
+from nest.cli._fetching import announce_fetch
+from nest.cli._format import plain
+from nest.cli._transcribe_outputs import Outputs, formats_of, planned
+from nest.cli._transcribe_screen import Screen
+from nest.cli.runs._items import standard_input
+from nest.errors import InputError, ManifestError, NestError
+from nest.loading import chosen_backend
+from nest.registry import find
+from nest.tasks import audio, pipeline
+from nest.tasks._kinds import kind_of
+from nest.tasks.subtitles import Lines
+
+__all__ = ["main"]
+
+_STEP = 0.2
+
+
+def main(args: argparse.Namespace) -> int:
+    check_environment()
+    if not args.inputs:
+        raise InputError("Nothing to transcribe: give a FILE, such as talk.mp3, or '-' for standard input.")
+    entry = find(args.model)
+    kind = kind_of(entry, "transcription")
+    formats = formats_of(args.output_dir, args.output_format)
+    plan = planned(args.inputs, args.output_dir, formats)
+    lines = Lines(args.max_line_width, args.max_line_count)
+    wishes = _wishes(args)
+    screen = Screen(files=bool(formats))
+    left = _left(list(zip(args.inputs, plan, strict=True)), args, screen)
+    if not left:
+        return 0
+    if not (entry.trusted or args.trust_source):
+        raise ManifestError(entry.refusal)
+    if not args.offline:
+        announce_fetch(entry)
+    backend = args.backend or chosen_backend(extras=("transcribe",))
+    options = {"local_files_only": args.offline, "trust_source": args.trust_source or None}
+    task = pipeline(args.model, task=kind.name, backend=backend, **options)
+    screen.note(f"{entry.manifest.model.title} on {backend}; --model and --backend choose others.")
+    about = {"model": entry.name, "backend": backend, "task": args.task}
+    run = _Run(task, wishes, lines, screen, about, guard=not (args.overwrite or args.skip_existing))
+    failed = [
+        given
+        for number, (given, outputs) in enumerate(left)
+        if not run.done(given, outputs, number, len(left))
+    ]
+    if not failed:
+        return 0
+    if len(left) > 1:
+        screen.note(f"{len(failed)} of {len(left)} recordings failed:")
+        sys.stderr.write("".join(f"  {plain(given)}\n" for given in failed))
+    return 1
+
+
+def _left(
+    given: list[tuple[str, Outputs]], args: argparse.Namespace, screen: Screen
+) -> list[tuple[str, Outputs]]:
+    """What is to be done; of the only recording, that it is not there is said before a model is fetched."""
+    left = [(name, outputs) for name, outputs in given if not (args.skip_existing and outputs.done())]
+    if len(left) < len(given):
+        screen.note(f"{len(given) - len(left)} of {len(given)} recordings are transcribed already.")
+    if len(left) == 1 and left[0][0] != "-" and not os.path.lexists(left[0][0]):
+        with audio.stream(left[0][0]):  # which says what is wrong
+            pass
+    return left
+
+
+@dataclass(frozen=True)
+class _Run:
+    """How each recording is transcribed; `guard` keeps what was written before."""
+
+    task: Any
+    wishes: dict[str, Any]
+    lines: Lines
+    screen: Screen
+    about: dict[str, Any]
+    guard: bool
+
+    def done(self, given: str, outputs: Outputs, number: int, count: int) -> bool:
+        """Transcribe one recording, and return whether that went well: one that is bad does not stop the others."""
+        self.screen.begin(given, number, count)
+        try:
+            with _notes(self.screen):
+                self._transcribe(given, outputs)
+        except NestError as error:
+            named = given in str(error) or count == 1
+            self.screen.note(f"error: {error}" if named else f"error: {given}: {error}")
+            return False
+        return True
+
+    def _transcribe(self, given: str, outputs: Outputs) -> None:
+        if self.guard:
+            outputs.refuse_existing()
+        source = standard_input() if given == "-" else given
+        with self.task.stream(source, timestamps=True, **self.wishes) as stream:
+            for segment in stream:
+                self.screen.segment(segment, stream)
+            outputs.write(stream.result, self.lines, file=given, **self.about)
+        self.screen.end(stream)
+
+
+def _wishes(args: argparse.Namespace) -> dict[str, Any]:
+    """What is asked of the transcriber."""
+    temperatures = [args.temperature]
+    while temperatures[-1] + _STEP < 1 + 1e-6:
+        temperatures.append(round(temperatures[-1] + _STEP, 6))
+    return {
+        "language": args.language,
+        "task": args.task,
+        "start": _seconds(args.start, "--start"),
+        "duration": None if args.duration is None else _seconds(args.duration, "--duration"),
+        "channels": args.channels,
+        "word_timestamps": args.word_timestamps,
+        "initial_prompt": args.initial_prompt,
+        "condition_on_previous_text": not args.no_condition_on_previous_text,
+        "temperature": temperatures,
+        "compression_ratio_threshold": args.compression_ratio_threshold,
+        "log_probability_threshold": args.logprob_threshold,
+        "no_speech_threshold": args.no_speech_threshold,
+    }
+
+
+def _seconds(given: str, option: str) -> float:
+    """`90`, `1:30` or `0:01:30.5` in seconds."""
+    try:
+        parts = [float(part) for part in given.split(":")]
+    except ValueError:
+        parts = []
+    if not 1 <= len(parts) <= 3 or not all(part >= 0 for part in parts):
+        raise InputError(
+            f"{option} {given} is no time: expected seconds such as 90.5, or 1:30.5, or 1:02:03."
+        )
+    total = 0.0
+    for part in parts:
+        total = total * 60 + part
+    return total
+
+
+@contextmanager
+def _notes(screen: Screen) -> Iterator[None]:
+    """Say what is damaged in the command's own words."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, audio.DamagedAudioWarning):
+                screen.note(f"note: {message}")
+            else:
+                shown(message, category, *rest, **more)
+
+        warnings.simplefilter("always", audio.DamagedAudioWarning)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,137 @@
+"""The options of `nest transcribe`, as the common Whisper command lines spell them: with hyphens or underscores."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from nest.cli._shared_options import NAME, offline, trust
+
+__all__ = ["DEFAULT_MODEL", "FORMATS", "spelled", "transcribe"]
+
+DEFAULT_MODEL = "whisper-tiny.en"
+FORMATS = ("txt", "srt", "vtt", "tsv", "json")
+_SWITCHES = ("--word-timestamps", "--condition-on-previous-text")
+
+
+def transcribe(command: argparse.ArgumentParser) -> None:
+    """Add them."""
+    command.add_argument(
+        "inputs",
+        metavar="FILE",
+        nargs="*",
+        default=[],
+        help="recordings and videos: wav, flac, mp3, ogg, m4a, mp4, mkv, webm ... ('-' is standard input)",
+    )
+    command.set_defaults(more="inputs")
+    command.add_argument(
+        "--model", metavar="NAME", default=DEFAULT_MODEL, help=f"{NAME}; {DEFAULT_MODEL} if left out"
+    )
+    command.add_argument(
+        "--backend",
+        metavar="NAME",
+        help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
+    )
+    offline(command)
+    trust(command)
+    _heard(command.add_argument_group("what is heard"))
+    _decoded(command.add_argument_group("how it is decoded"))
+    _written(command.add_argument_group("what is written"))
+
+
+def _heard(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--language", metavar="NAME", help="its name or code; a multilingual model detects it if left out"
+    )
+    group.add_argument(
+        "--task",
+        choices=("transcribe", "translate"),
+        default="transcribe",
+        help="what to write; 'translate' is into English",
+    )
+    group.add_argument("--start", metavar="TIME", default="0", help="where to begin: seconds, or 1:02:03.5")
+    group.add_argument("--duration", metavar="TIME", help="how much to hear; to the end if left out")
+    group.add_argument(
+        "--channels", choices=("mix", "split"), default="mix", help="'split' hears each by itself"
+    )
+
+
+def _decoded(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--word-timestamps", action="store_true", help="when each word was said")
+    group.add_argument("--initial-prompt", metavar="TEXT", help="a text as if said before: names, style")
+    group.add_argument(
+        "--no-condition-on-previous-text",
+        action="store_true",
+        help="each window knows nothing of what was said before it",
+    )
+    group.add_argument(
+        "--temperature",
+        metavar="T",
+        type=float,
+        default=0.0,
+        help="where to begin; a text that is not believed is decoded again, 0.2 higher each time up to 1",
+    )
+    group.add_argument(
+        "--compression-ratio-threshold",
+        metavar="X",
+        type=float,
+        default=2.4,
+        help="over it, a text repeats itself; 2.4",
+    )
+    group.add_argument(
+        "--logprob-threshold",
+        metavar="X",
+        type=float,
+        default=-1.0,
+        help="under it, a text is not believed; -1",
+    )
+    group.add_argument(
+        "--no-speech-threshold",
+        metavar="X",
+        type=float,
+        default=0.6,
+        help="over it, a text that is not believed is none; 0.6",
+    )
+
+
+def _written(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "-o", "--output-dir", metavar="DIR", help="where files are written; the working directory if left out"
+    )
+    group.add_argument(
+        "-f",
+        "--output-format",
+        metavar="FORMAT",
+        help=f"{', '.join(FORMATS)} or all; several with commas. With neither of the two, text goes to standard output",
+    )
+    group.add_argument("--max-line-width", metavar="N", type=int, help="letters in a line of a subtitle")
+    group.add_argument("--max-line-count", metavar="N", type=int, help="lines of a subtitle")
+    existing = group.add_mutually_exclusive_group()
+    existing.add_argument("--skip-existing", action="store_true", help="leave out what was written before")
+    existing.add_argument("--overwrite", action="store_true", help="write what was written before anew")
+
+
+def spelled(arguments: Iterable[str]) -> list[str]:
+    """The arguments in this command's spelling: `--word_timestamps True` is `--word-timestamps`."""
+    given, found = list(arguments), []
+    while given:
+        argument = given.pop(0)
+        if not argument.startswith("--") or argument == "--":
+            found.append(argument)
+            continue
+        name, equals, value = argument.partition("=")
+        name = name.replace("_", "-")
+        if name in _SWITCHES and (equals or (given and given[0].lower() in ("true", "false"))):
+            on = (value if equals else given.pop(0)).lower() == "true"
+            found += _switched(name, on=on)
+        elif name == "--condition-on-previous-text":
+            continue
+        else:
+            found.append(name + equals + value)
+    return found
+
+
+def _switched(name: str, *, on: bool) -> list[str]:
+    if name == "--condition-on-previous-text":
+        return [] if on else ["--no-condition-on-previous-text"]
+    return [name] if on else []

@@ -1,0 +1,99 @@
+"""The files that `nest transcribe` writes: which there are, and how they come to be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nest.cli._transcribe_options import FORMATS
+from nest.errors import InputError
+from nest.tasks.subtitles import WRITERS, Lines
+from nest.tasks.transcript import Transcript
+from nest.weights._files import atomic, user_path
+
+__all__ = ["Outputs", "formats_of", "planned"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files of one recording, by their formats; none where its text goes to standard output."""
+
+    paths: dict[str, Path]
+
+    def done(self) -> bool:
+        """Whether all are there. None is there in part: see `write`."""
+        return bool(self.paths) and all(path.exists() for path in self.paths.values())
+
+    def refuse_existing(self) -> None:
+        """Raise where one is there.
+
+        Raises:
+            InputError: it is.
+        """
+        there = [str(path) for path in self.paths.values() if path.exists()]
+        if there:
+            raise InputError(
+                f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} there already: --skip-existing leaves it, "
+                "--overwrite writes it anew."
+            )
+
+    def write(self, transcript: Transcript, lines: Lines, **about: Any) -> None:
+        """Write all, each whole or not at all.
+
+        Raises:
+            InputError: one cannot be written.
+        """
+        for format, path in self.paths.items():
+            facts = about if format == "json" else {}
+            text = WRITERS[format](transcript, lines, **facts)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with atomic(path) as file:
+                    file.write(text.encode())
+            except OSError as error:
+                raise InputError(f"'{path}' cannot be written: {error.strerror or error}.") from error
+
+
+def formats_of(directory: str | None, format: str | None) -> tuple[str, ...]:
+    """The formats that are asked for; all where only a directory is named, none where neither is.
+
+    Raises:
+        InputError: there is no such format.
+    """
+    if format is None:
+        return () if directory is None else FORMATS
+    wanted = [name.strip().lower() for name in format.split(",")]
+    unknown = [name for name in wanted if name not in (*FORMATS, "all")]
+    if unknown:
+        raise InputError(f"There is no output format '{unknown[0]}'; expected {', '.join(FORMATS)} or all.")
+    return FORMATS if "all" in wanted else tuple(dict.fromkeys(wanted))
+
+
+def planned(inputs: Sequence[str], directory: str | None, formats: Sequence[str]) -> list[Outputs]:
+    """The files of each input: named as it is, with the format's own ending.
+
+    Raises:
+        InputError: two inputs have the same.
+    """
+    folder = user_path(directory or ".", "--output-dir")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--output-dir is '{folder}', which is no directory.")
+    stems = ["stdin" if given == "-" else Path(given).stem for given in inputs]
+    if formats:
+        _refuse_equal(inputs, stems)
+    return [Outputs({format: folder / f"{stem}.{format}" for format in formats}) for stem in stems]
+
+
+def _refuse_equal(inputs: Sequence[str], stems: Sequence[str]) -> None:
+    same: dict[str, list[str]] = defaultdict(list)
+    for given, stem in zip(inputs, stems, strict=True):
+        same[stem].append(given)
+    for stem, several in same.items():
+        if len(several) > 1:
+            raise InputError(
+                f"{' and '.join(several)} would all be written as '{stem}': transcribe them one at a time, with an "
+                "--output-dir for each."
+            )

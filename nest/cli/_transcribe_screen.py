@@ -1,0 +1,73 @@
+"""What a person sees of `nest transcribe`: the text as it is decoded, and how far it is."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+
+from nest.cli._format import plain
+from nest.tasks.transcript import Segment
+from nest.tasks.transcript_stream import TranscriptStream
+
+__all__ = ["Screen", "clock"]
+
+
+class Screen:
+    """Text on standard output, progress on standard error where that is a terminal.
+
+    Args:
+        files: whether the text is written to files as well; then standard output has it only on a terminal.
+    """
+
+    def __init__(self, *, files: bool) -> None:
+        self._terminal = sys.stdout.isatty()
+        self._texts = self._terminal or not files
+        self._progress = sys.stderr.isatty()
+        self._since = perf_counter()
+
+    def begin(self, label: str, number: int, count: int) -> None:
+        """Say which recording is next."""
+        self._since = perf_counter()
+        if count > 1 and self._texts:
+            print(("\n" if number else "") + plain(label), flush=True)
+
+    def segment(self, segment: Segment, stream: TranscriptStream) -> None:
+        """Show a segment, and how far its recording is heard."""
+        self._clear()
+        text = " ".join(plain(segment.text).split())
+        if self._texts and text:
+            channel = "" if segment.channel is None else f"[{segment.channel + 1}] "
+            times = f"[{clock(segment.start)} - {clock(segment.end)}]  " if self._terminal else ""
+            print(f"{times}{channel}{text}", flush=True)
+        if self._progress:
+            whole = "" if stream.seconds is None else f" of {clock(stream.seconds)}"
+            speed = stream.position / max(perf_counter() - self._since, 1e-3)
+            sys.stderr.write(
+                f"\r{clock(stream.position)}{whole} heard, {speed:.1f} times as fast as it was said"
+            )
+            sys.stderr.flush()
+
+    def end(self, stream: TranscriptStream) -> None:
+        """Say what it took."""
+        self._clear()
+        if self._progress:
+            took = perf_counter() - self._since
+            sys.stderr.write(f"{clock(stream.position)} heard in {clock(took)}\n")
+
+    def note(self, text: str) -> None:
+        """Say something beside the text."""
+        self._clear()
+        sys.stderr.write(f"nest: {plain(text)}\n")
+
+    def _clear(self) -> None:
+        if self._progress:
+            sys.stderr.write("\r\x1b[K")
+
+
+def clock(seconds: float) -> str:
+    """`1:02:03.4`, without hours where there are none."""
+    tenths = round(seconds * 10)
+    minutes, tenths = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    front = f"{hours}:{minutes:02}" if hours else f"{minutes}"
+    return f"{front}:{tenths // 10:02}.{tenths % 10}"

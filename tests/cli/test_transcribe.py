@@ -1,0 +1,287 @@
+"""`nest transcribe`: what it asks, shows and writes, with a scripted transcriber and with the real model."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from nest.cli._transcribe_options import spelled
+from nest.errors import InputError
+from nest.tasks import Segment, Transcript
+from nest.tasks.audio import DamagedAudioWarning
+
+from .conftest import ROOT, Command
+
+
+class ScriptedStream(Iterator[Segment]):
+    """Two segments of a recording, the second of which may fail."""
+
+    seconds = 4.0
+
+    def __init__(self, name: str, fails: bool) -> None:
+        self.position = 0.0
+        self.fails = fails
+        self.left = [Segment(0.0, 1.5, f" It is {name}.", (1,)), Segment(1.5, 4.0, " The end.", (2,))]
+        self.result = Transcript(f"It is {name}. The end.", (1, 2), "en", 4.0, tuple(self.left))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def __next__(self) -> Segment:
+        if not self.left:
+            raise StopIteration
+        if self.fails and len(self.left) == 1:
+            raise InputError("There is no audio track in it.")
+        self.position += 2.0
+        return self.left.pop(0)
+
+
+class Scripted:
+    """Stands in for `nest.pipeline`."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+        self.calls: list[tuple[Any, dict[str, Any]]] = []
+
+    def pipeline(self, name: str, **options: Any) -> Scripted:
+        self.options = {"name": name, **options}
+        return self
+
+    def stream(self, source: Any, **wishes: Any) -> ScriptedStream:
+        self.calls.append((source, wishes))
+        name = Path(source).stem if isinstance(source, str) else source.read().decode()
+        if name == "killed":
+            raise KeyboardInterrupt
+        if name == "damaged":
+            warnings.warn("damaged.mp3 is damaged: 3 s are used.", DamagedAudioWarning, stacklevel=1)
+        return ScriptedStream(name, fails=name == "bad")
+
+
+@pytest.fixture
+def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    script = Scripted()
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.mp3", "b.mp4", "bad.wav", "damaged.mp3"):
+        Path(name).touch()
+    monkeypatch.setattr("nest.cli._transcribe.pipeline", script.pipeline)
+    monkeypatch.setattr("nest.cli._transcribe.announce_fetch", lambda entry: None)
+    monkeypatch.setattr("nest.cli._transcribe.chosen_backend", lambda *, extras: "onnx")
+    return script
+
+
+def names(folder: str = ".") -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def test_text_goes_to_standard_output(command: Command, scripted: Scripted) -> None:
+    outcome = command("transcribe", "a.mp3")
+    assert (outcome.code, outcome.out) == (0, "It is a.\nThe end.\n")
+    assert outcome.err == "nest: Whisper tiny.en on onnx; --model and --backend choose others.\n"
+    assert names() == ["a.mp3", "b.mp4", "bad.wav", "damaged.mp3"]
+    source, wishes = scripted.calls[0]
+    assert source == "a.mp3"
+    assert wishes == {
+        "timestamps": True,
+        "language": None,
+        "task": "transcribe",
+        "start": 0.0,
+        "duration": None,
+        "channels": "mix",
+        "word_timestamps": False,
+        "initial_prompt": None,
+        "condition_on_previous_text": True,
+        "temperature": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
+        "compression_ratio_threshold": 2.4,
+        "log_probability_threshold": -1.0,
+        "no_speech_threshold": 0.6,
+    }
+
+
+def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted) -> None:
+    given = (
+        "--language German --task translate --start 1:02:03.5 --duration 90 --channels split --word_timestamps True "
+        "--initial_prompt=Names --condition_on_previous_text False --temperature 0.5 --compression_ratio_threshold 3 "
+        "--logprob-threshold -2 --no_speech_threshold 0.7 --model turbo --backend torch"
+    )
+    assert command("transcribe", "a.mp3", *given.split()).code == 0
+    assert scripted.options["name"] == "turbo"
+    assert scripted.options["backend"] == "torch"
+    assert scripted.calls[0][1] == {
+        "timestamps": True,
+        "language": "German",
+        "task": "translate",
+        "start": 3723.5,
+        "duration": 90.0,
+        "channels": "split",
+        "word_timestamps": True,
+        "initial_prompt": "Names",
+        "condition_on_previous_text": False,
+        "temperature": [0.5, 0.7, 0.9],
+        "compression_ratio_threshold": 3.0,
+        "log_probability_threshold": -2.0,
+        "no_speech_threshold": 0.7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("--word_timestamps True a_b.mp3", "--word-timestamps a_b.mp3"),
+        ("--word_timestamps=False a.mp3", "a.mp3"),
+        ("--word-timestamps a.mp3", "--word-timestamps a.mp3"),
+        ("--condition_on_previous_text True", ""),
+        ("--condition_on_previous_text=False", "--no-condition-on-previous-text"),
+        ("--output_dir my_files --model=a_b", "--output-dir my_files --model=a_b"),
+        ("-- --a_b", "-- --a-b"),
+    ],
+)
+def test_other_spellings(given: str, meant: str) -> None:
+    assert spelled(given.split()) == meant.split()
+
+
+def test_files_of_every_format(command: Command, scripted: Scripted) -> None:
+    outcome = command("transcribe", "a.mp3", "b.mp4", "--output_dir", "new/texts")
+    assert (outcome.code, outcome.out) == (0, "")
+    written = names("new/texts")
+    assert written == sorted(f"{stem}.{end}" for stem in "ab" for end in ("txt", "srt", "vtt", "tsv", "json"))
+    assert Path("new/texts/a.srt").read_text().startswith("1\n00:00:00,000 --> 00:00:01,500\nIt is a.\n")
+    facts = json.loads(Path("new/texts/b.json").read_text())
+    assert [facts[key] for key in ("file", "model", "backend", "task", "text")] == [
+        "b.mp4", "whisper-tiny.en", "onnx", "transcribe", "It is b. The end.",
+    ]  # fmt: skip
+
+
+def test_some_formats_beside_the_recording(command: Command, scripted: Scripted) -> None:
+    assert command("transcribe", "a.mp3", "-f", "srt, TXT", "--max-line-width", "5").code == 0
+    assert sorted({*names()} - {"a.mp3", "b.mp4", "bad.wav", "damaged.mp3"}) == ["a.srt", "a.txt"]
+    assert "It is\na.\n" in Path("a.srt").read_text()
+
+
+def test_standard_input(command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"piped")))
+    assert command("transcribe", "-", "-f", "txt").code == 0
+    assert Path("stdin.txt").read_text() == "It is piped.\nThe end.\n"
+
+
+def test_a_bad_recording_does_not_stop_the_rest(command: Command, scripted: Scripted) -> None:
+    outcome = command("transcribe", "bad.wav", "nowhere.mp3", "a.mp3", "-f", "txt")
+    assert outcome.code == 1
+    assert "nest: error: bad.wav: There is no audio track in it.\n" in outcome.err
+    assert outcome.err.endswith("nest: 1 of 3 recordings failed:\n  bad.wav\n")
+    assert Path("a.txt").exists()
+    assert not Path("bad.txt").exists()
+
+
+def test_the_only_recording_that_fails(command: Command, scripted: Scripted) -> None:
+    outcome = command("transcribe", "bad.wav")
+    assert outcome.code == 1
+    assert outcome.err.endswith("nest: error: There is no audio track in it.\n")
+    scripted.options = {}
+    outcome = command("transcribe", "nowhere.wav")
+    assert (outcome.code, scripted.options) == (1, {})
+    assert "There is no file 'nowhere.wav'" in outcome.err
+
+
+def test_what_was_written_is_kept(command: Command, scripted: Scripted) -> None:
+    Path("a.txt").write_text("mine")
+    outcome = command("transcribe", "a.mp3", "b.mp4", "-f", "txt")
+    assert outcome.code == 1
+    assert "a.txt is there already: --skip-existing leaves it, --overwrite" in outcome.err
+    assert (Path("a.txt").read_text(), Path("b.txt").exists()) == ("mine", True)
+    assert len(scripted.calls) == 1
+    outcome = command("transcribe", "a.mp3", "-f", "txt", "--overwrite")
+    assert (outcome.code, Path("a.txt").read_text()) == (0, "It is a.\nThe end.\n")
+
+
+def test_a_killed_job_goes_on_where_it_was(command: Command, scripted: Scripted) -> None:
+    names = [f"{number}.mp3" for number in range(9)]
+    for name in (*names, "killed.mp3"):
+        Path(name).touch()
+    job = ["transcribe", *names[:6], "killed.mp3", *names[6:], "-f", "srt,json", "--skip-existing"]
+    assert command(*job).code == 130
+    assert len(list(Path().glob("*.json"))) == 6
+    assert not list(Path().glob(".*"))
+    Path("3.json").unlink()  # killed between its two files
+    scripted.calls.clear()
+    Path("killed.mp3").rename("whole.mp3")
+    job[job.index("killed.mp3")] = "whole.mp3"
+    outcome = command(*job)
+    assert outcome.code == 0
+    assert "nest: 5 of 10 recordings are transcribed already.\n" in outcome.err
+    assert [source for source, _ in scripted.calls] == ["3.mp3", "whole.mp3", "6.mp3", "7.mp3", "8.mp3"]
+    assert len(list(Path().glob("*.json"))) == len(list(Path().glob("*.srt"))) == 10
+    scripted.options = {}
+    assert command(*job).code == 0
+    assert scripted.options == {}
+
+
+def test_a_damaged_recording_is_said_to_be(command: Command, scripted: Scripted) -> None:
+    outcome = command("transcribe", "damaged.mp3")
+    assert outcome.code == 0
+    assert "nest: note: damaged.mp3 is damaged: 3 s are used.\n" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "Nothing to transcribe: give a FILE"),
+        (
+            ["a.mp3", "-f", "doc"],
+            "There is no output format 'doc'; expected txt, srt, vtt, tsv, json or all.",
+        ),
+        (["a.mp3", "--start", "late"], "--start late is no time: expected seconds such as 90.5"),
+        (["a.mp3", "--duration", "1:2:3:4"], "--duration 1:2:3:4 is no time"),
+        (["a.mp3", "sub/a.wav", "-f", "txt"], "a.mp3 and sub/a.wav would all be written as 'a'"),
+        (["a.mp3", "-o", "b.mp4"], "--output-dir is 'b.mp4', which is no directory."),
+        (["a.mp3", "--max-line-count", "2"], "A number of lines means nothing without their width"),
+        (["a.mp3", "--model", "all-MiniLM-L6-v2"], "'all-MiniLM-L6-v2' has no task 'transcription'"),
+    ],
+)
+def test_what_means_nothing_is_refused_before_any_work(
+    command: Command, scripted: Scripted, given: list[str], said: str
+) -> None:
+    outcome = command("transcribe", *given)
+    assert outcome.code == 1
+    assert said in outcome.err
+    assert scripted.calls == []
+
+
+def test_skipping_and_overwriting_exclude_each_other(command: Command, scripted: Scripted) -> None:
+    assert command("transcribe", "a.mp3", "--skip-existing", "--overwrite").code == 2
+
+
+def test_a_terminal_has_times_and_progress(
+    command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nest.cli._transcribe_screen.sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("nest.cli._transcribe_screen.sys.stderr.isatty", lambda: True)
+    outcome = command("transcribe", "a.mp3", "-f", "txt")
+    assert outcome.out == "[0:00.0 - 0:01.5]  It is a.\n[0:01.5 - 0:04.0]  The end.\n"
+    assert "0:02.0 of 0:04.0 heard" in outcome.err
+
+
+@pytest.mark.weights
+def test_a_video_becomes_subtitles(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nest.tasks import audio
+
+    from ..tasks.recordings import contained
+
+    samples = audio.load(ROOT / "assets" / "audio" / "librivox_0930.wav", target=48000)
+    monkeypatch.chdir(tmp_path)
+    Path("film.mp4").write_bytes(contained(samples, 48000, "mp4", "aac", picture=True))
+    outcome = command("transcribe", "film.mp4", "-f", "srt", "--word-timestamps", "--max-line-width", "24")
+    assert outcome.code == 0, outcome.err
+    number, times, *lines = Path("film.srt").read_text().splitlines()
+    assert (number, lines) == ("1", ["He might even have been", "made amiable himself."])
+    assert times.startswith("00:00:00,000 --> 00:00:03,")
