@@ -17,6 +17,7 @@ from nest.registry import find, zoo_directory
 
 from ..zoo.small import byte_level_tokenizer, small_entry
 from ..zoo.test_readme_decoders import END, SMALL, TEMPLATE
+from . import shell
 from .markdown import ROOT
 from .reader import Reader
 
@@ -39,6 +40,7 @@ SHORTER = {
     "nest diff whisper-tiny --tiny --backend jax": f"nest diff whisper-tiny --tiny {_LAYERS} --backend jax",
     "nest verify whisper-tiny.en --backend onnx": f"nest verify whisper-tiny.en {_SMALL}",
     "nest verify whisper-tiny --tiny --dtype bf16 --dtype f16": f"nest verify whisper-tiny {_SMALL} --dtype f16",
+    "nest verify whisper-tiny.en --dtype f16 --backend onnx": f"nest verify whisper-tiny.en {_SMALL} --dtype f16",
     "python -m nest verify whisper-tiny --tiny --backend tally": (
         "python -m nest verify whisper-tiny --tiny --backend tally --no-library"
     ),
@@ -111,6 +113,23 @@ def _checkpoint(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Any]:
     return {}
 
 
+def _stranger(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Any]:
+    """An entry that is not of the installed zoo."""
+    assert shell.run("nest new ./somebody-s-entry", folder)[1] == 0
+    return {}
+
+
+def _lecture(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Any]:
+    """The four recordings and the first again, a second and a half of silence between: 44.44 s."""
+    import soundfile
+
+    names = ("jfk", "librivox_0870", "librivox_0920", "librivox_0930", "jfk")
+    heard = [soundfile.read(ROOT / "assets" / "audio" / f"{name}.wav", dtype="int16")[0] for name in names]
+    parts = [part for samples in heard for part in (samples, np.zeros(24000, np.int16))]
+    soundfile.write(folder / "lecture.wav", np.concatenate(parts[:-1]), 16000)
+    return {}
+
+
 def _an_entry(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Any]:
     """A copy of an entry of the zoo, which may be written to."""
     shutil.copytree(zoo_directory() / "all-MiniLM-L6-v2", folder / "all-MiniLM-L6-v2")
@@ -138,6 +157,8 @@ BEFORE: dict[str, Before] = {
     "docs/guides/add-an-op.md": _checkout,
     "docs/guides/adopt-a-checkpoint.md": _variant,
     "docs/guides/generate-text.md": _small_decoder,
+    "docs/guides/long-audio.md": _lecture,
+    "docs/security.md": _stranger,
 }
 LIGHT = frozenset(
     f"docs/guides/{name}.md"
@@ -164,6 +185,15 @@ def _cached_entries(reader: Reader) -> None:
     assert reader.names["text_ids"].tolist()[:5] == list(heard.tokens)[:5]
 
 
+def _long(reader: Reader) -> None:
+    assert len(reader.names["together"]) == len(reader.names["said"]) == 5
+    spoken = " ".join(part.text for part in reader.names["said"]).lower()
+    assert spoken.count("ask what you can do for your country") == 2
+    times = [time for start, end, _ in reader.names["words"] for time in (start, end)]
+    assert times == sorted(times)
+    assert 43 < times[-1] <= len(reader.names["samples"]) / 16000
+
+
 def _export(reader: Reader) -> None:
     assert (reader.folder / "out" / "hf" / "config.json").is_file()
     assert (reader.folder / "out" / "onnx" / "run.py").is_file()
@@ -181,4 +211,5 @@ AFTER: dict[str, Callable[[Reader], None]] = {
     "docs/guides/cached-entries.md": _cached_entries,
     "docs/guides/export-and-eject.md": _export,
     "docs/guides/generate-text.md": _generate,
+    "docs/guides/long-audio.md": _long,
 }
