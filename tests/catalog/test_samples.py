@@ -244,7 +244,7 @@ def test_cosines_are_shaded() -> None:
         "--share: 100%", "--share: 0%", "--share: 0%", "--share: 100%",
     ]  # fmt: skip
     assert "−0.25" in found.text
-    assert "Every number is at most 1.0e-04 from the reference" in found.text
+    assert "All numbers differ by at most 1.0e-04 from the reference" in found.text
 
 
 def test_a_cut_answer_says_so() -> None:

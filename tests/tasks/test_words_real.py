@@ -27,6 +27,52 @@ WHISPER = [
 ]  # fmt: skip
 
 
+@pytest.mark.reference
+def test_words_begin_where_transformers_has_them() -> None:
+    """Its time of a token is where that token ends: it leaves out the row in which the first one is chosen."""
+    import torch
+    from transformers import GenerationConfig
+
+    from nest.bench.whisper_parity import CASES, arrays_of, find, reference_model
+    from nest.tasks.audio import load
+    from nest.tasks.mel import log_mel
+
+    task = nest.pipeline("whisper-tiny.en", backend="torch")
+    rules = task.rules
+    library = reference_model(find("whisper-tiny.en"), arrays_of(CASES[0]))
+    library.set_attn_implementation("eager")
+    make: Any = GenerationConfig
+    library.generation_config = make(
+        alignment_heads=[list(pair) for pair in rules.alignment_heads], median_filter_width=7,
+        suppress_tokens=list(rules.suppress), begin_suppress_tokens=list(rules.begin_suppress),
+        no_timestamps_token_id=rules.no_timestamps, decoder_start_token_id=rules.start, eos_token_id=rules.end,
+        pad_token_id=rules.end, is_multilingual=False, max_length=rules.positions, return_timestamps=False,
+        forced_decoder_ids=None,
+    )  # fmt: skip
+    samples = load(AUDIO / "jfk.wav", target=16000)
+    heard = torch.zeros(1, 3000, dtype=torch.long)
+    heard[:, : len(samples) // 160] = 1
+    made = library.generate(
+        torch.from_numpy(log_mel(samples, task.mel)),
+        attention_mask=heard,
+        return_token_timestamps=True,
+        return_dict_in_generate=True,
+    )
+    tokens, times = made["sequences"][0].tolist(), made["token_timestamps"][0].tolist()
+    starts = {}
+    text = ""
+    for token, before in zip(tokens[2:], times[1:], strict=False):
+        if token < rules.end:
+            starts[len(text)] = before
+            text += task.tokenizer.decode([token])
+    words = words_of(task, "jfk")
+    assert text == "".join(word.text for word in words)
+    at = len(words[0].text) + len(words[1].text)
+    for word in words[2:]:
+        assert word.start == pytest.approx(starts[at], abs=0.15), word
+        at += len(word.text)
+
+
 def words_of(task: Any, clip: str) -> tuple[Word, ...]:
     made = task(AUDIO / f"{clip}.wav", word_timestamps=True)
     (segment,) = made.segments

@@ -49,7 +49,7 @@ def scores(sample: Sample) -> str:
 
 def bars(rows: Sequence[tuple[str, float | None, float | None]], what: str) -> str:
     """A table of probabilities from 0 to 1: a name, ours and the reference's; the first that is here is drawn."""
-    titles = ("Ours", "The reference library’s")
+    titles = ("Ours", "Reference")
     there = [at for at in range(len(titles)) if any(row[1:][at] is not None for row in rows)]
     headings = "".join(
         f'<th scope="col">{prose(title)}</th>' for title in [what, *(titles[at] for at in there)]

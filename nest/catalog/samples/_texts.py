@@ -80,5 +80,5 @@ def _distance(sample: Sample) -> str:
         return ""
     pairs = zip(sample.matrix, sample.reference_matrix, strict=True)
     worst = max(abs(a - b) for ours, theirs in pairs for a, b in zip(ours, theirs, strict=True))
-    said = f"at most {worst:.1e} from" if worst else "the same six digits as"
-    return element("p", f"Every number is {said} the reference library’s.", class_="nest-differ")
+    said = f"differ by at most {worst:.1e} from" if worst else "agree to six digits with"
+    return element("p", f"All numbers {said} the reference library’s.", class_="nest-differ")
