@@ -51,7 +51,7 @@ def test_every_block_of_the_program_has_its_source(name: str) -> None:
     sources = Sources(facts.entry.source, "", facts.program)
     for block in facts.program.root.distinct():
         assert sources.anchor(block.name, block.module) is not None, block.name
-    assert shown.scripts == ("diagram.js", "source.js")
+    assert shown.scripts == ("architecture.js",)
 
 
 def test_the_source_is_the_file_and_the_blocks_are_those_of_inspect() -> None:

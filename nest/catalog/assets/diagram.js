@@ -282,17 +282,12 @@
     }
   }
 
-  /** The data is asked for when somebody comes near the picture; where it cannot be had, the picture stays as it is. */
-  function prepare(element) {
-    const near = new IntersectionObserver(async (entries) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      near.disconnect();
-      try {
-        const answer = await fetch(element.dataset.diagram);
-        if (answer.ok) new Figure(element, await answer.json());
-      } catch { /* no network, or a page opened from a file */ }
-    }, { rootMargin: "800px" });
-    near.observe(element);
+  /** Where the data cannot be had, the picture stays as it is. */
+  async function prepare(element) {
+    try {
+      const answer = await fetch(element.dataset.diagram);
+      if (answer.ok) new Figure(element, await answer.json());
+    } catch { /* no network, or a page opened from a file */ }
   }
 
   document.querySelectorAll("[data-diagram]").forEach(prepare);

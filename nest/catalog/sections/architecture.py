@@ -47,7 +47,7 @@ def section(facts: Facts, readme: Readme) -> Section:
     files = {DATA: drawn.data, **{_file(entry): entry.file.encode() for entry in drawn.entries}}
     files[SOURCE] = json.dumps({part: sources.html(shown) for part, shown in sources.parts.items()}).encode()
     files |= {f"{part}.txt": shown.text.encode() for part, shown in sources.parts.items()}
-    return Section("Architecture", "architecture", "\n\n".join(text), files, ("diagram.js", "source.js"))
+    return Section("Architecture", "architecture", "\n\n".join(text), files, ("architecture.js",))
 
 
 def _title(facts: Facts) -> str:

@@ -1,8 +1,9 @@
-// Folded parts of an entry's page: a link into one opens it, and the source comes when its part is opened.
+// The Architecture section of an entry's page. The diagram's script comes when somebody is near the picture, the source
+// when its part is opened; a link into a folded part opens it.
 "use strict";
 
 (() => {
-  const asked = new Map();
+  const asked = new Map(), drawing = new URL("diagram.js", document.currentScript.src);
 
   /** The data of a page, asked for once. */
   function data(address) {
@@ -34,6 +35,14 @@
     await load(folded);
     document.getElementById(id).scrollIntoView();
   }
+
+  /** Without its script the picture stays as it is. */
+  const near = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    near.disconnect();
+    document.head.append(Object.assign(document.createElement("script"), { src: drawing }));
+  }, { rootMargin: "800px" });
+  document.querySelectorAll("[data-diagram]").forEach((figure) => near.observe(figure));
 
   for (const folded of document.querySelectorAll("details.nest-folded")) {
     folded.addEventListener("toggle", () => folded.open && load(folded));
