@@ -36,7 +36,7 @@ def test_every_link_leads_to_a_class_that_is_shown(name: str) -> None:
     _, shown = made(name)
     everywhere = shown.text + "".join(json.loads(shown.files["source.json"]).values())
     ids = re.findall(r'id="((?:source|layers)-[^"]+)"', everywhere)
-    links = set(re.findall(r"#((?:source|layers)-[A-Za-z0-9_]+)", shown.text))
+    links = set(re.findall(r"#((?:source|layers)-[A-Za-z0-9_]+)", everywhere))
     links |= set(re.findall(r"#((?:source|layers)-[A-Za-z0-9_]+)", shown.files["diagram.json"].decode()))
     assert links
     assert links <= set(ids)
@@ -59,7 +59,12 @@ def test_the_source_is_the_file_and_the_blocks_are_those_of_inspect() -> None:
     source = json.loads(shown.files["source.json"])
     assert plain(source["definition"]) == facts.entry.source.read_text(encoding="utf-8")
     assert plain(source["layers"]).startswith("class Linear(Block):")
-    assert plain(shown.text).count(inspect_text(facts.program).strip()) == 1
+    assert (
+        plain(source["blocks"])
+        == inspect_text(facts.program).rstrip()
+        == shown.files["blocks.txt"].decode().rstrip()
+    )
+    assert 'sub q_proj: <a href="#layers-Linear">Linear</a>' in source["blocks"]
     first = re.search(r'id="source-Attention">(.*)', source["definition"])
     assert first is not None
     assert plain(first[1]).startswith("class Attention(Block):")

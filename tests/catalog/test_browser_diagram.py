@@ -130,6 +130,10 @@ def test_a_name_leads_to_its_class(open_page: Open) -> None:
     assert 0 < target.bounding_box()["y"] < 900
     page = open_page("models/whisper-tiny/#layers-LayerNorm")
     page.wait_for_selector("pre #layers-LayerNorm")
+    page = open_page("models/whisper-tiny/#blocks")
+    page.wait_for_selector("pre a")
+    page.locator("pre a", has_text="DecoderLayer").first.click()
+    page.wait_for_selector("pre #source-DecoderLayer")
     page = open_page("models/whisper-tiny/#source")
     page.wait_for_selector("pre #source-Model")
     still = open_page("models/whisper-tiny/#source-Mlp", java_script_enabled=False)

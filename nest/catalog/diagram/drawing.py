@@ -1,4 +1,8 @@
-"""A diagram as SVG that stands still. `diagram.js` draws the same elements, and makes boxes open and close."""
+"""A diagram as SVG that stands still.
+
+`diagram.js` draws the same elements, makes boxes open and close, and gives each a hint: the line of the definition, the
+whole type. Here a hint stands only where a label is shortened, since the picture is part of a page.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +58,7 @@ def _wire(drawing: Drawn, number: int) -> str:
     if not ways:
         return ""
     heads = "".join(f"M{_number(x.x2)} {_number(x.y2)}l-3.5-6h7z" for x in lines if x.ends)
-    whole = element("title", escape(drawing.view.types[number].whole))
-    path = f"<path class='nest-wire' d='{ways}'>{whole}</path>"
+    path = f"<path class='nest-wire' d='{ways}'/>"
     return path + (f"<path class='nest-head' d='{heads}'/>" if heads else "")
 
 
@@ -79,8 +82,7 @@ def _box(drawing: Drawn, index: int, path: str, anchor: Anchor) -> str:
     opens, is_open = index in view.insides, index in drawing.insides
     link = anchor(box.class_name, box.class_module or "") if box.class_name else None
     round_ = 10 if box.kind in ("plumbing", "result") else 5
-    parts = [element("title", escape(view.titles[index]))] if view.titles[index] else []
-    parts.append(f"<rect{_place(0, 0, rect.width, rect.height)} rx='{round_}'/>")
+    parts = [f"<rect{_place(0, 0, rect.width, rect.height)} rx='{round_}'/>"]
     if is_open:
         parts.append(_sign("−") + _text(title(box), 30, 18, "nest-name nest-start"))
         at = 30 + len(title(box)) * 7.25 + 10

@@ -40,12 +40,18 @@ def section(facts: Facts, readme: Readme) -> Section:
         "### Generics and symbols { #generics }",
         rows,
         "### Blocks { #blocks }",
-        _folded(f"As <code>nest inspect {escape(facts.name)}</code> prints them", _blocks(facts, sources)),
+        _folded(
+            f"As <code>nest inspect {escape(facts.name)}</code> prints them",
+            "blocks",
+            f"{_file_link('blocks')}.",
+        ),
         "### Source { #source }",
         *(_source(sources, part, shown) for part, shown in sources.parts.items()),
     ]
     files = {DATA: drawn.data, **{_file(entry): entry.file.encode() for entry in drawn.entries}}
-    files[SOURCE] = json.dumps({part: sources.html(shown) for part, shown in sources.parts.items()}).encode()
+    texts = {part: sources.html(shown) for part, shown in sources.parts.items()}
+    files[SOURCE] = json.dumps({"blocks": _blocks(facts, sources), **texts}).encode()
+    files["blocks.txt"] = inspect_text(program).encode()
     files |= {f"{part}.txt": shown.text.encode() for part, shown in sources.parts.items()}
     return Section("Architecture", "architecture", "\n\n".join(text), files, ("architecture.js",))
 
@@ -117,29 +123,25 @@ def _blocks(facts: Facts, sources: Sources) -> str:
 
 
 def _source(sources: Sources, part: str, shown: Shown) -> str:
-    """A place for a source, which the script fills: half of a page would be code that few come for."""
+    """A place for a source. What says where it is has the classes, so that a link to one leads here before it comes."""
     classes = ", ".join(
         f"{element('span', escape(name), id=sources.mark(name, shown))} (line {line})"
         for name, line in shown.classes.items()
     )
-    where = element("a", f"{part}.txt", href=f"{part}.txt")
-    about = element("p", f"{where}, with the classes {classes}.", class_="nest-elsewhere")
-    return _folded(code(shown.title), about, data_source=SOURCE, data_part=part)
+    return _folded(code(shown.title), part, f"{_file_link(part)}, with the classes {classes}.")
 
 
-def _folded(summary: str, body: str, **values: object) -> str:
-    inside = element(
-        "div",
-        body,
-        class_="nest-scroll",
-        tabindex="0",
-        role="region",
-        aria_label=re.sub("<[^>]+>", "", summary),
-    )
+def _file_link(part: str) -> str:
+    return element("a", f"{part}.txt", href=f"{part}.txt")
+
+
+def _folded(summary: str, part: str, about: str) -> str:
+    """A place for a long text, which the script fills when it is opened; without the script it is a file beside the
+    page. Half of a page would be texts that few come for."""
+    label = re.sub("<[^>]+>", "", summary)
+    body = element("p", about, class_="nest-elsewhere")
+    inside = element("div", body, class_="nest-scroll", tabindex="0", role="region", aria_label=label)
+    parts = f"<summary>{summary}</summary>\n{inside}\n"
     return element(
-        "details",
-        f"<summary>{summary}</summary>\n{inside}\n",
-        data_search_exclude="",
-        class_="nest-folded",
-        **values,
+        "details", parts, class_="nest-folded", data_source=SOURCE, data_part=part, data_search_exclude=""
     )
