@@ -23,6 +23,7 @@ from nest.registry import find
 from nest.tasks import audio, pipeline
 from nest.tasks._kinds import kind_of
 from nest.tasks.subtitles import Lines
+from nest.tasks.voice import detector
 
 __all__ = ["main"]
 
@@ -50,6 +51,8 @@ def main(args: argparse.Namespace) -> int:
     backend = args.backend or chosen_backend(extras=("transcribe",))
     options = {"local_files_only": args.offline, "trust_source": args.trust_source or None}
     task = pipeline(args.model, task=kind.name, backend=backend, **options)
+    if not args.no_vad:
+        detector(local_files_only=args.offline)
     screen.note(f"{entry.manifest.model.title} on {backend}; --model and --backend choose others.")
     about = {"model": entry.name, "backend": backend, "task": args.task}
     run = _Run(task, wishes, lines, screen, about, guard=not (args.overwrite or args.skip_existing))
@@ -124,6 +127,7 @@ def _wishes(args: argparse.Namespace) -> dict[str, Any]:
         "start": _seconds(args.start, "--start"),
         "duration": None if args.duration is None else _seconds(args.duration, "--duration"),
         "channels": args.channels,
+        "vad": not args.no_vad,
         "word_timestamps": args.word_timestamps,
         "initial_prompt": args.initial_prompt,
         "condition_on_previous_text": not args.no_condition_on_previous_text,

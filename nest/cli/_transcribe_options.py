@@ -57,6 +57,9 @@ def _heard(group: argparse._ArgumentGroup) -> None:
 
 
 def _decoded(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--no-vad", action="store_true", help="hear silence and music as well: detect no voice activity"
+    )
     group.add_argument("--word-timestamps", action="store_true", help="when each word was said")
     group.add_argument("--initial-prompt", metavar="TEXT", help="a text as if said before: names, style")
     group.add_argument(

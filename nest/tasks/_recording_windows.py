@@ -29,6 +29,12 @@ class RecordingWindows:
         self._hold(self.size)
         return self._held[: self.size]
 
+    def speech(self) -> NDArray[np.float32]:
+        """The next window that is to be decoded: digital silence is passed over. None at the recording's end."""
+        while len(window := self.window()) and not window.any():
+            self.advance(len(window))
+        return window
+
     def left(self, beyond: int = 0) -> int:
         """How many samples there are from the window's beginning on, counted up to `beyond` after its end."""
         self._hold(self.size + beyond)

@@ -60,12 +60,8 @@ class Sequential:
     def segments(self, windows: RecordingWindows, language: str) -> Iterator[Segment]:
         """The segments of the recording, in order; `windows.at` is how far it was heard."""
         rate = self.mel.rate
-        while windows.left() > SHORTEST_SECONDS * rate:
-            window = windows.window()
+        while len(window := windows.speech()) > SHORTEST_SECONDS * rate:
             start = windows.at / rate
-            if not window.any():  # digital silence
-                windows.advance(len(window))
-                continue
             states = self.session.listen(log_mel(window, self.mel))
             attempt = self._attempt(language)
             found = Heard((), None) if attempt.silent else heard(attempt.tokens, self.rules)
@@ -91,7 +87,7 @@ class Sequential:
         count = 0 if found.seconds is None else round(found.seconds * self.mel.rate)
         if not 0 < count < len(window):
             return len(window)
-        last = windows.left(beyond=1) == len(window)
+        last = windows.left(beyond=1) == len(window) or len(window) < windows.size
         rest = len(window) - count
         return len(window) if last and not found.open and rest < REMAINDER_SECONDS * self.mel.rate else count
 

@@ -24,6 +24,7 @@ class SpeechWishes:
     max_tokens: int | None = None
     word_timestamps: bool = False
     timestamps: bool | None = None
+    vad: bool = False
     initial_prompt: str | None = None
     condition_on_previous_text: bool = True
     temperature: float | Sequence[float] = TEMPERATURES

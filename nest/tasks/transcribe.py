@@ -15,6 +15,7 @@ from nest.tasks.rules import GenerationRules, prompt_ids, token_budget
 from nest.tasks.tokens import Tokenizer
 from nest.tasks.transcript import Segment, Transcript
 from nest.tasks.transcript_stream import TranscriptStream
+from nest.tasks.voice import RATE
 from nest.tasks.words import Word, refuse_unaligned
 
 __all__ = ["Segment", "SpeechModel", "Transcriber", "Transcript", "TranscriptStream", "Word"]
@@ -89,6 +90,7 @@ class Transcriber:
         max_tokens: int | None = None,
         word_timestamps: bool = False,
         timestamps: bool | None = None,
+        vad: bool = False,
         **more: Any,
     ) -> TranscriptStream:
         """Return the segments of what `audio` says, each as soon as it is decoded, in memory that does not grow.
@@ -102,6 +104,8 @@ class Transcriber:
             word_timestamps: whether segments have words with times; the model hears each window's text once more.
             timestamps: whether the model says when segments begin and end; if left out, where a recording is longer
                 than its window. If False, such a one is cut at every window, where a word may be lost or doubled.
+            vad: whether Silero's detector of voice activity, a file of 2 MB that is fetched once, finds where somebody
+                speaks: windows then begin there and end at pauses of 2 s, and silence, noise and music have no text.
             **more: for decoding with times. `initial_prompt`: a text as if said before, for names and style.
                 `condition_on_previous_text`: True. `temperature`: one, or several that are tried one after another
                 until the text is believed; 0 to 1 by 0.2. It is believed unless it is more than
@@ -118,6 +122,7 @@ class Transcriber:
             max_tokens=max_tokens,
             word_timestamps=word_timestamps,
             timestamps=timestamps,
+            vad=vad,
             **more,
         )
         self._refuse_early(wishes)
@@ -131,6 +136,10 @@ class Transcriber:
         language = wishes.language or next(iter(self.rules.languages), None)
         prompt = prompt_ids(self.rules, language, wishes.task)
         token_budget(self.rules, len(prompt), wishes.max_tokens)
+        if wishes.vad and self.mel.rate != RATE:
+            raise InputError(
+                f"vad=True is for models at {RATE} samples a second; this one has {self.mel.rate}."
+            )
         if wishes.word_timestamps:
             refuse_unaligned(self.rules)
         if wishes.initial_prompt and self.rules.start_of_previous is None:

@@ -14,6 +14,7 @@ from nest.tasks._recording_windows import RecordingWindows
 from nest.tasks._sequential import SHORTEST_SECONDS, Sequential
 from nest.tasks._sessions import Sessions
 from nest.tasks._speech_wishes import SpeechWishes
+from nest.tasks._voiced_windows import VoicedWindows
 from nest.tasks._window_words import WindowWords
 from nest.tasks.audio import AudioStream
 from nest.tasks.decode import decode, language_probabilities
@@ -21,6 +22,7 @@ from nest.tasks.mel import MelSettings, log_mel
 from nest.tasks.rules import GenerationRules, prompt_ids
 from nest.tasks.tokens import Tokenizer
 from nest.tasks.transcript import Segment, Transcript, joined
+from nest.tasks.voice import detector
 
 __all__ = ["Speech", "TranscriptStream"]
 
@@ -88,8 +90,7 @@ class TranscriptStream(Iterator[Segment]):
     def _run(self, channels: list[int] | list[None]) -> Generator[Segment, None, None]:
         with self._audio, self._sessions.lend() as session:
             for channel in channels:
-                size = self._made.mel.samples
-                self._windows = windows = RecordingWindows(self._audio.read(channel), size)
+                self._windows = windows = self._windows_of(channel)
                 self._refuse_short(windows.left())
                 for segment in self._of_channel(session, windows):
                     moved = _moved(segment, self._audio.start, channel)
@@ -97,6 +98,12 @@ class TranscriptStream(Iterator[Segment]):
                     yield moved
                 self._heard = max(self._heard, windows.at + windows.left())
         self._ended = True
+
+    def _windows_of(self, channel: int | None) -> RecordingWindows:
+        blocks, size = self._audio.read(channel), self._made.mel.samples
+        if self._wishes.vad:
+            return VoicedWindows(blocks, size, detector().start())
+        return RecordingWindows(blocks, size)
 
     def _of_channel(self, session: Any, windows: RecordingWindows) -> Iterator[Segment]:
         made, wishes = self._made, self._wishes
@@ -118,7 +125,7 @@ class TranscriptStream(Iterator[Segment]):
     ) -> Iterator[Segment]:
         """A segment for each window, all of it."""
         made, rate = self._made, self._made.mel.rate
-        while (samples := windows.window()).size and (
+        while len(samples := windows.speech()) and (
             windows.at == 0 or len(samples) > SHORTEST_SECONDS * rate
         ):
             start, end = windows.at / rate, (windows.at + len(samples)) / rate

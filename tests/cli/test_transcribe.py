@@ -74,6 +74,7 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
         Path(name).touch()
     monkeypatch.setattr("nest.cli._transcribe.pipeline", script.pipeline)
     monkeypatch.setattr("nest.cli._transcribe.announce_fetch", lambda entry: None)
+    monkeypatch.setattr("nest.cli._transcribe.detector", lambda **options: None)
     monkeypatch.setattr("nest.cli._transcribe.chosen_backend", lambda *, extras: "onnx")
     return script
 
@@ -96,6 +97,7 @@ def test_text_goes_to_standard_output(command: Command, scripted: Scripted) -> N
         "start": 0.0,
         "duration": None,
         "channels": "mix",
+        "vad": True,
         "word_timestamps": False,
         "initial_prompt": None,
         "condition_on_previous_text": True,
@@ -110,7 +112,7 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
     given = (
         "--language German --task translate --start 1:02:03.5 --duration 90 --channels split --word_timestamps True "
         "--initial_prompt=Names --condition_on_previous_text False --temperature 0.5 --compression_ratio_threshold 3 "
-        "--logprob-threshold -2 --no_speech_threshold 0.7 --model turbo --backend torch"
+        "--logprob-threshold -2 --no_speech_threshold 0.7 --model turbo --backend torch --no-vad"
     )
     assert command("transcribe", "a.mp3", *given.split()).code == 0
     assert scripted.options["name"] == "turbo"
@@ -122,6 +124,7 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
         "start": 3723.5,
         "duration": 90.0,
         "channels": "split",
+        "vad": False,
         "word_timestamps": True,
         "initial_prompt": "Names",
         "condition_on_previous_text": False,
