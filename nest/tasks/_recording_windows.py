@@ -35,6 +35,10 @@ class RecordingWindows:
             self.advance(len(window))
         return window
 
+    def speaks(self, first: int, last: int) -> bool:
+        """Whether somebody is known to speak between these samples of the window: here nothing is known."""
+        return False
+
     def left(self, beyond: int = 0) -> int:
         """How many samples there are from the window's beginning on, counted up to `beyond` after its end."""
         self._hold(self.size + beyond)

@@ -30,6 +30,9 @@ REMAINDER_SECONDS = 1.0
 """What is left after the last text, if the window heard it to its end and began no other text: no window of its own,
 for on so little a model would make something up."""
 
+SLACK_SECONDS = 0.5
+"""How much earlier than speech a model may say that it ends."""
+
 FORGETFUL = 0.5
 """A text that was decoded at a higher temperature is no context for the next one."""
 
@@ -84,12 +87,24 @@ class Sequential:
 
     def _advance(self, found: Heard, window: NDArray[np.float32], windows: RecordingWindows) -> int:
         """How many samples of the window are done."""
-        count = 0 if found.seconds is None else round(found.seconds * self.mel.rate)
+        done = self._passed_over(found, window, windows) if found.seconds is None else found.seconds
+        count = 0 if done is None else round(done * self.mel.rate)
         if not 0 < count < len(window):
             return len(window)
-        last = windows.left(beyond=1) == len(window) or len(window) < windows.size
         rest = len(window) - count
-        return len(window) if last and not found.open and rest < REMAINDER_SECONDS * self.mel.rate else count
+        if found.seconds is None or found.open or rest >= REMAINDER_SECONDS * self.mel.rate:
+            return count
+        ends = len(window) < windows.size or windows.left(beyond=1) == len(window)
+        return len(window) if ends else count
+
+    def _passed_over(
+        self, found: Heard, window: NDArray[np.float32], windows: RecordingWindows
+    ) -> float | None:
+        """Where the text of a window ends that is done with, if speech is known to come after it."""
+        end = found.stretches[-1].end if found.stretches else None
+        if end is None:
+            return None
+        return end if windows.speaks(round((end + SLACK_SECONDS) * self.mel.rate), len(window)) else None
 
     def _remember(self, found: Heard, attempt: Attempt) -> None:
         if not self.wishes.condition_on_previous_text or attempt.temperature > FORGETFUL:

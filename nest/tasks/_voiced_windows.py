@@ -17,6 +17,8 @@ LIKELY = 0.3
 """Over this, somebody may speak: noise and chords stay under 0.2, and a word that is missed is worse than a breath."""
 PAUSE_SECONDS = 2.0
 """A shorter silence is a part of what is said, and left to the model."""
+SPEECH_SECONDS = 0.5
+"""So much speech after the last text of a window is not passed over."""
 MARGIN_SECONDS = 0.3
 """What is heard before and after speech."""
 
@@ -57,6 +59,11 @@ class VoicedWindows(RecordingWindows):
             end = (next(gaps, spoken[-1]) + 1) * CHUNK - self.at
             return window[: end + margin] if len(window) - end > pause else window
         return window
+
+    def speaks(self, first: int, last: int) -> bool:
+        """Whether there is half a second of speech between these samples of the window."""
+        heard = [chunk for chunk in self._chunks(last) if chunk * CHUNK >= self.at + first]
+        return len(heard) * CHUNK > SPEECH_SECONDS * RATE
 
     def _chunks(self, length: int) -> list[int]:
         """The chunks of the window in which somebody speaks."""

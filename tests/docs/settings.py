@@ -15,6 +15,7 @@ import pytest
 import nest
 from nest.registry import find, zoo_directory
 
+from ..tasks.recordings import contained
 from ..zoo.small import byte_level_tokenizer, small_entry
 from ..zoo.test_readme_decoders import END, SMALL, TEMPLATE
 from . import shell
@@ -120,13 +121,14 @@ def _stranger(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Any]:
 
 
 def _lecture(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Any]:
-    """The four recordings and the first again, a second and a half of silence between: 44.44 s."""
-    import soundfile
+    """A film that says the four recordings and the first again, a second and a half of silence between: 44.44 s."""
+    from nest.tasks import audio
 
     names = ("jfk", "librivox_0870", "librivox_0920", "librivox_0930", "jfk")
-    heard = [soundfile.read(ROOT / "assets" / "audio" / f"{name}.wav", dtype="int16")[0] for name in names]
-    parts = [part for samples in heard for part in (samples, np.zeros(24000, np.int16))]
-    soundfile.write(folder / "lecture.wav", np.concatenate(parts[:-1]), 16000)
+    heard = [audio.load(ROOT / "assets" / "audio" / f"{name}.wav") for name in names]
+    parts = [part for samples in heard for part in (samples, np.zeros(24000, np.float32))]
+    sound = audio.resample(np.concatenate(parts[:-1]), 16000, 48000)
+    (folder / "film.mp4").write_bytes(contained(sound, 48000, "mp4", "aac", picture=True))
     return {}
 
 
@@ -193,6 +195,7 @@ def _long(reader: Reader) -> None:
     times = [time for word in reader.names["words"] for time in (word.start, word.end)]
     assert times == sorted(times)
     assert 43 < times[-1] <= reader.names["transcript"].duration
+    assert len(list((reader.folder / "texts").iterdir())) == 6
 
 
 def _export(reader: Reader) -> None:

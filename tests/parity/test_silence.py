@@ -71,6 +71,16 @@ def test_twenty_seconds_of_silence_between_two_sentences(
         assert made.segments[1].start == pytest.approx(begins, abs=0.3)
 
 
+def test_a_sentence_after_a_pause_is_not_lost(speech: Any, clip: Callable[[str], np.ndarray]) -> None:
+    """tiny.en takes the pause after the first for the window's end."""
+    names = ("jfk", "librivox_0870", "librivox_0920", "librivox_0930", "jfk")
+    recording = np.concatenate([part for name in names for part in (clip(name), silence(1.5))])
+    made = speech(recording, vad=True)
+    for words in ("Mr. John Dashwood", "power to do for them", "more amiable woman", "made amiable himself"):
+        assert words in made.text
+    assert made.text.count("what you can do for your country") == 2
+
+
 def test_times_do_not_drift(speech: Any, clip: Callable[[str], np.ndarray]) -> None:
     """Words every 10 s, for two minutes."""
     words = clip("librivox_0930")[: round(1.2 * RATE)]

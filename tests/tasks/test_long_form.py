@@ -199,6 +199,24 @@ def test_a_short_rest_after_the_last_text_is_no_window(tokenizer: Tokenizer) -> 
     assert heard(tokenizer, session, seconds(3.1)).text == "a b c"
 
 
+def test_speech_after_the_last_text_of_a_window_is_not_passed_over(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nest.tasks._recording_windows import RecordingWindows
+
+    asked: list[tuple[int, int]] = []
+
+    def speaks(self: RecordingWindows, first: int, last: int) -> bool:
+        asked.append((first, last))
+        return len(asked) == 1
+
+    monkeypatch.setattr(RecordingWindows, "speaks", speaks)
+    session = Speaker(said(0.1, " a", 0.8), said(0.0, " b", 1.2), said(0.0, " c", 0.2))
+    made = heard(tokenizer, session, seconds(3.0))
+    assert times(made) == [(0.1, 0.8, " a"), (0.8, 2.0, " b"), (2.8, 3.0, " c")]
+    assert asked == [(1300, 2000), (1700, 2000), (700, 200)]
+
+
 def test_a_window_that_says_nothing_is_passed(tokenizer: Tokenizer) -> None:
     session = Speaker(said(0.0), said(0.0, " b", 1.0))
     assert times(heard(tokenizer, session, seconds(3))) == [(2.0, 3.0, " b")]

@@ -67,6 +67,17 @@ def test_windows_are_where_somebody_speaks(
         assert got == pytest.approx(want, abs=2 * CHUNK / RATE)
 
 
+def test_speech_within_a_window() -> None:
+    samples = recording(0, 2, 1.5, 1)
+    windows = VoicedWindows(iter([samples]), 10 * RATE, Voice(Loudness()))
+    windows.speech()
+    assert windows.speaks(2 * RATE, len(samples))
+    assert not windows.speaks(2 * RATE, 3 * RATE)
+    assert not windows.speaks(round(4.2 * RATE), len(samples))  # too little
+    windows.advance(3 * RATE)
+    assert windows.speaks(0, round(1.5 * RATE))
+
+
 def test_chunks_do_not_depend_on_blocks() -> None:
     samples = recording(0.5, 0.5, 0.31)
     whole = Voice(Loudness())
