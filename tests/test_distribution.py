@@ -95,7 +95,7 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
         scripts = archive.read(f"{information}/entry_points.txt").decode()
         licence = archive.read(f"{information}/licenses/LICENSE").decode()
     extras = set(metadata.get_all("Provides-Extra") or ())
-    assert {"torch", "jax", "onnx", "onnx-gpu", "audio", "docs", "test"} <= extras
+    assert {"torch", "jax", "onnx", "onnx-gpu", "audio", "transcribe", "docs", "test"} <= extras
     needed = [text for text in metadata.get_all("Requires-Dist") or () if "extra ==" not in text]
     assert sorted(text.split(">=")[0] for text in needed) == [
         "filelock",

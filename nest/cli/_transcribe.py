@@ -19,9 +19,12 @@ from nest.cli._transcribe_screen import Screen
 from nest.cli.runs._items import standard_input
 from nest.errors import InputError, ManifestError, NestError
 from nest.loading import chosen_backend
-from nest.registry import find
+from nest.registry import Entry, find
 from nest.tasks import audio, pipeline
 from nest.tasks._kinds import kind_of
+from nest.tasks._settings import generation_rules
+from nest.tasks.languages import language_code
+from nest.tasks.rules import prompt_ids
 from nest.tasks.subtitles import Lines
 from nest.tasks.voice import detector
 
@@ -41,6 +44,7 @@ def main(args: argparse.Namespace) -> int:
     lines = Lines(args.max_line_width, args.max_line_count)
     wishes = _wishes(args)
     screen = Screen(files=bool(formats))
+    _refuse_foreign(entry, args)
     left = _left(list(zip(args.inputs, plan, strict=True)), args, screen)
     if not left:
         return 0
@@ -67,6 +71,17 @@ def main(args: argparse.Namespace) -> int:
         screen.note(f"{len(failed)} of {len(left)} recordings failed:")
         sys.stderr.write("".join(f"  {plain(given)}\n" for given in failed))
     return 1
+
+
+def _refuse_foreign(entry: Entry, args: argparse.Namespace) -> None:
+    """Raise what the transcriber would, before a model is fetched for it.
+
+    Raises:
+        InputError: the model does not have the language or the task.
+    """
+    rules = generation_rules(entry)
+    language = None if args.language is None else language_code(args.language)
+    prompt_ids(rules, language or next(iter(rules.languages), None), args.task)
 
 
 def _left(

@@ -110,7 +110,7 @@ def test_text_goes_to_standard_output(command: Command, scripted: Scripted) -> N
 
 def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted) -> None:
     given = (
-        "--language German --task translate --start 1:02:03.5 --duration 90 --channels split --word_timestamps True "
+        "--language German --start 1:02:03.5 --duration 90 --channels split --word_timestamps True "
         "--initial_prompt=Names --condition_on_previous_text False --temperature 0.5 --compression_ratio_threshold 3 "
         "--logprob-threshold -2 --no_speech_threshold 0.7 --model turbo --backend torch --no-vad"
     )
@@ -120,7 +120,7 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
     assert scripted.calls[0][1] == {
         "timestamps": True,
         "language": "German",
-        "task": "translate",
+        "task": "transcribe",
         "start": 3723.5,
         "duration": 90.0,
         "channels": "split",
@@ -248,6 +248,18 @@ def test_a_damaged_recording_is_said_to_be(command: Command, scripted: Scripted)
         (["a.mp3", "sub/a.wav", "-f", "txt"], "a.mp3 and sub/a.wav would all be written as 'a'"),
         (["a.mp3", "-o", "b.mp4"], "--output-dir is 'b.mp4', which is no directory."),
         (["a.mp3", "--max-line-count", "2"], "A number of lines means nothing without their width"),
+        (
+            ["a.mp3", "--language", "French"],
+            "This model transcribes English only, and language 'fr' was asked for.",
+        ),
+        (
+            ["a.mp3", "--task", "translate"],
+            "This model transcribes English only, and task 'translate' was asked for.",
+        ),
+        (
+            ["a.mp3", "--model", "tiny", "--language", "Klingon"],
+            "The language 'Klingon' is none of this model's.",
+        ),
         (["a.mp3", "--model", "all-MiniLM-L6-v2"], "'all-MiniLM-L6-v2' has no task 'transcription'"),
     ],
 )
