@@ -55,6 +55,22 @@ def test_the_long_recording(backend: str, recording: np.ndarray, begins: list[fl
     assert np.abs([s.start - b for s, b in zip(made.segments, begins, strict=True)]).max() < 1.0
 
 
+def test_words_of_the_long_recording(recording: np.ndarray, begins: list[float]) -> None:
+    made = nest.pipeline("whisper-tiny.en", backend="onnx")(recording, word_timestamps=True, vad=True)
+    assert all("".join(word.text for word in s.words) == s.text for s in made.segments)
+    words = [word for segment in made.segments for word in segment.words]
+    edges = [edge for word in words for edge in (word.start, word.end)]
+    assert edges == sorted(edges)
+    assert edges[-1] <= made.duration
+    # Said twice, the same time after their clip begins.
+    for said in (" fellow", " Dashwood", " amiable"):
+        places = [word.start for word in words if word.text.strip(".,") == said]
+        half = len(places) // 2
+        assert half
+        later = np.subtract(places[half:], places[:half])
+        assert later == pytest.approx([begins[4]] * half, abs=0.2)
+
+
 @pytest.mark.reference
 def test_the_text_is_that_of_the_library_s_long_form(
     recording: np.ndarray, tmp_path_factory: pytest.TempPathFactory

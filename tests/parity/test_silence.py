@@ -118,6 +118,16 @@ def test_no_sample_at_all(speech: Any) -> None:
         speech(np.zeros(0, np.float32))
 
 
+def test_four_threads_on_one_pipeline(speech: Any, clip: Callable[[str], np.ndarray]) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    names = ("librivox_0870", "librivox_0920", "librivox_0930", "librivox_0870")
+    alone = {name: speech(clip(name), vad=True, timestamps=True).text for name in names}
+    with ThreadPoolExecutor(4) as pool:
+        texts = pool.map(lambda name: speech(clip(name), vad=True, timestamps=True).text, names)
+        assert list(texts) == [alone[name] for name in names]
+
+
 def test_arrays_of_every_kind_say_the_same(speech: Any, clip: Callable[[str], np.ndarray]) -> None:
     one = clip("librivox_0930")
     eight = audio.resample(one, RATE, 8000)
