@@ -52,10 +52,10 @@ def _fast(name: str, program: Program) -> Plan:
         narrow(function)
     expressions: dict[str, Expr] = {path: Source(old) for path, old in paths.items()}
     for unit, places in _units(flat.root).values():
-        made = pack_projections(unit, functions)
-        made |= store_columns(unit, functions)
-        for place in places:
-            _replace(expressions, place, made)
+        # Heads first: of two tall matrices packed, the whole is taller still, and no head for that.
+        for made in (store_columns(unit, functions), pack_projections(unit, functions)):
+            for place in places:
+                _replace(expressions, place, made)
     return Plan(name, flat, ParamMap(expressions))
 
 
