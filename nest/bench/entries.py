@@ -187,13 +187,13 @@ class _Run:
 
 
 def methods_of(
-    backends: Sequence[str], plans: Sequence[str], device: str, *, library: bool = True
+    backends: Sequence[str], plans: Sequence[str], *, graphs: bool, library: bool = True
 ) -> list[Method]:
-    """The contenders on a device: the library, then each backend at each plan; on a GPU torch with CUDA graphs."""
+    """The contenders: the library, then each backend at each plan; torch with CUDA graphs where they are asked for."""
     found = [Method(LIBRARY)] if library else []
     for backend in backends:
         for plan in plans:
-            found.append(Method(backend, plan, graphs=backend == "torch" and device == "cuda"))
+            found.append(Method(backend, plan, graphs=graphs and backend == "torch"))
     return found
 
 

@@ -149,7 +149,7 @@ def _batch(name: str) -> int:
 
 
 def _methods(name: str, device: str) -> list[Method]:
-    graphs = device == "cuda"
+    graphs = device == "cuda" and program_of(name).root.has_state
     found = [Method(LIBRARY)] if library_known(name) else []
     found += [Method("torch", plan, graphs=graphs) for plan in ("exact", "fast")]
     return [*found, Method("jax"), Method("jax", "fast"), Method("nnx")]

@@ -40,6 +40,7 @@ def _measured(name: str, dtype: str, args: argparse.Namespace) -> BenchRun:
     from nest.backends.installed import BACKENDS
     from nest.bench._work import Work
     from nest.bench.entries import bench, library_known, methods_of, save, weights_of
+    from nest.loading import program_of
     from nest.registry import find
 
     backends = args.backend or [
@@ -48,7 +49,8 @@ def _measured(name: str, dtype: str, args: argparse.Namespace) -> BenchRun:
         if n != "reference" and BACKENDS[n].installed and not (n == "onnx" and args.device == "cuda")
     ]
     library = not args.no_library and library_known(name)
-    methods = methods_of(backends, args.plan or ("exact", "fast"), args.device, library=library)
+    graphs = args.device == "cuda" and program_of(find(name)).root.has_state
+    methods = methods_of(backends, args.plan or ("exact", "fast"), graphs=graphs, library=library)
     work = Work(
         name,
         device=args.device,

@@ -159,6 +159,10 @@ class TorchSession(BaseSession):
 
     def __init__(self, model: TorchModel, symbols: Mapping[str, int], *, graphs: bool = False) -> None:
         super().__init__(model.program, symbols)
+        if graphs and not model.program.root.has_state:
+            raise CallError(
+                f"graphs=True records entries that use caches, and {model.program.name} has none: leave it out."
+            )
         if graphs and model.device.type != "cuda":
             raise CallError(
                 f"graphs=True records CUDA graphs, and {model.program.name} is on '{model.device}'."

@@ -205,3 +205,11 @@ def test_caches_without_a_bound_need_a_capacity() -> None:
     with pytest.raises(CallError, match=r"say how many, as in new_session\(Capacity=256\)"):
         model.new_session()
     assert model.new_session(Capacity=3).go(np.ones((1, 2, 4), np.float32)).shape == (1, 3, 4)
+
+
+def test_graphs_of_a_model_without_caches_are_refused() -> None:
+    model = nest.load("resnet-18", backend="torch", weights=None, seed=1)
+    with pytest.raises(
+        CallError, match="graphs=True records entries that use caches, and resnet-18 has none"
+    ):
+        model.new_session(graphs=True)
