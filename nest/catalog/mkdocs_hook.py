@@ -10,10 +10,12 @@ from nest.catalog import build
 from nest.catalog.words import TASKS
 from nest.registry import cards
 
-__all__ = ["on_config", "on_page_content"]
+__all__ = ["on_config", "on_page_content", "on_post_page"]
 
 FOLDER = "models"
 
+_VERBATIM = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)
+_REFERENCE = re.compile(r'\s*<link rel="stylesheet" href="[^"]*_mkdocstrings\.css"\s*/?>')
 _PLAIN = re.compile(r'<span class="(?:n|o|p|w)">([^<]*)</span>')
 
 
@@ -35,3 +37,14 @@ def on_page_content(html: str, **_: Any) -> str:
     """Take away the marks of names, spaces, operators and punctuation in code: more than half of a page's bytes, for
     what looks like the text around it."""
     return _PLAIN.sub(r"\1", html)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Take away the theme's indentation, a seventh of a page, and from pages that have no reference its styles."""
+    if not page.file.src_uri.startswith("reference/"):
+        output = _REFERENCE.sub("", output)
+    parts = _VERBATIM.split(output)
+    # A part, then what is verbatim, then its tag's name, and so on.
+    return "".join(
+        part if at % 3 else re.sub(r"\s*\n\s*", "\n", part) for at, part in enumerate(parts) if at % 3 != 2
+    )
