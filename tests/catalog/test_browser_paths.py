@@ -17,7 +17,7 @@ Open = Callable[..., Any]
     ("clicks", "ends", "shows"),
     [
         (["Subtitles and long recordings"], "guides/long-audio/", ["nest transcribe", "srt", ".mp4"]),
-        (["Models for speech to text", "Whisper tiny", "nnx"], "models/whisper-tiny/", ['backend="nnx"', "nnx.Optimizer"]),
+        (["Models for speech to text", "Whisper tiny", "nnx"], "models/whisper-tiny/", ['backend="nnx"', "nnx.jit"]),
         (["Fine-tune"], "guides/fine-tuning/", ['backend="nnx"', "nnx.Optimizer"]),
         (["Export and eject"], "guides/export-and-eject/", ["--format onnx", "run.py"]),
         (["all-MiniLM-L6-v2"], "models/all-MiniLM-L6-v2/", ["nest.pipeline(", "nest run all-MiniLM-L6-v2"]),
