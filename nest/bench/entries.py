@@ -138,8 +138,11 @@ class _Run:
             )
 
     def _compare(self, key: str) -> None:
-        if self.reference is None:
+        if self.reference is None and all(np.isfinite(array).all() for array in self.results[key].values()):
             self.reference = key  # what is right here; `nest verify` says how right
+        if self.reference is None:
+            self.said[key] = {"error": "NaN or infinite"}
+            return
         found = fault(self.entry, self.work, self.results[key], self.results[self.reference])
         self.differences[key] = found.largest
         if found.text is not None:

@@ -56,7 +56,7 @@ def _fastest(facts: Facts, device: str) -> Speed | None:
 
 def _methods(facts: Facts, device: str, metric: str | None) -> Iterator[tuple[BenchRun, Method]]:
     for run, current in facts.bench:
-        if current and run.workload.get("device") == device and not busy(run.workload):
+        if current and run.workload.get("device") == device and not busy(run.environment, run.workload):
             for method in run.methods:
                 if method.kind == "nest" and method.error is None and method.metrics.get(metric or "", 0) > 0:
                     yield run, method

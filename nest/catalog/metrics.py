@@ -64,10 +64,10 @@ def hardware(environment: Mapping[str, object], workload: Mapping[str, object]) 
     return f"{environment.get('processor', 'a processor')}{words}"
 
 
-def busy(workload: Mapping[str, object]) -> bool:
-    """Whether others worked on the processor meanwhile: then ratios hold, and times are too long."""
-    load, threads = workload.get("load_average"), workload.get("threads", 1)
-    return isinstance(load, int | float) and isinstance(threads, int | float) and load > threads + 1
+def busy(environment: Mapping[str, object], workload: Mapping[str, object]) -> bool:
+    """Whether more wanted to run than there were processors: then ratios hold, and times are too long."""
+    load, cpus = workload.get("load_average"), environment.get("cpus")
+    return isinstance(load, int | float) and isinstance(cpus, int | float) and load > cpus + 0.5
 
 
 _WORK = (

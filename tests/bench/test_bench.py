@@ -94,6 +94,15 @@ class TestRun:
         run, _ = measured({}, errors={"transformers-eager": "not here"})
         assert run.reference == "nest-torch"
 
+    def test_a_reference_that_is_not_finite_is_none(self) -> None:
+        run, _ = measured({"transformers-eager": np.nan * RIGHT})
+        assert run.reference == "nest-torch"
+        assert {method.key: method.error for method in run.methods} == {
+            "transformers-eager": "NaN or infinite",
+            "nest-torch": None,
+            "nest-jax": None,
+        }
+
     def test_a_second_run_replaces_the_first_and_no_other_machine_s(self, tmp_path: Path) -> None:
         folder = tmp_path / "resnet-18"
         shutil.copytree(zoo_directory() / "resnet-18", folder)
@@ -244,6 +253,23 @@ def drawn(folder: Path, file: Path) -> str:
     specs = {path: TensorSpec(tuple(spec.shape), "f32") for path, spec in parameters(program).items()}
     write_safetensors(file, specs, values.__getitem__)
     return str(file)
+
+
+@pytest.mark.parametrize("name", ["clip-vit-base-patch32", "siglip-base-patch16-224"])
+def test_the_library_places_square_pictures(name: str, tmp_path: Path) -> None:
+    """At the model's own size the library takes places from ids that no checkpoint has."""
+    pytest.importorskip("transformers")
+    folder = small(name, tmp_path)
+    manifest = folder / "nest.toml"
+    grid = {key: find(folder).generics[key] for key in ("Patch", "Grid")}
+    side = grid["Patch"] * grid["Grid"]
+    text = re.sub(r"^(Height|Width) = \d+$", rf"\1 = {side}", manifest.read_text("utf-8"), flags=re.MULTILINE)
+    manifest.write_text(text, "utf-8")
+    work, weights = Work(str(folder), threads=1), drawn(folder, tmp_path / "model.safetensors")
+    right = contender(Method("transformers"), work, weights).results()
+    got = contender(Method("torch"), work, weights).results()
+    assert np.isfinite(right["embed"]).all()
+    assert fault(find(folder), work, got, right).text is None
 
 
 def test_a_lane_tells_what_went_wrong_and_goes_on() -> None:

@@ -79,7 +79,7 @@ def _work(run: BenchRun) -> str:
     packages = ("torch", "jax", "flax", "onnxruntime", "transformers")
     versions = ", ".join(f"{name} {run.environment[name]}" for name in packages if name in run.environment)
     said = f"{run.date[:10]}. {work_words(run.workload)}. {versions}."
-    if busy(run.workload):
+    if busy(run.environment, run.workload):
         load = run.workload["load_average"]
         said += f" Other work ran meanwhile (load average {load}): times are too long, ratios hold."
     return said

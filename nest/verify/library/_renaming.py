@@ -49,4 +49,9 @@ def filled(model: Any, params: Mapping[str, Array], name_of: Callable[[str], str
     left = [name for name in missing if "num_batches_tracked" not in name and "position_ids" not in name]
     if left or unexpected:
         raise RuntimeError(f"The reference library's names differ: {left}, {unexpected}.")
+    for module in model.modules():
+        # No checkpoint has them, and square images of the model's own size are placed by them.
+        ids = getattr(module, "position_ids", None)
+        if ids is not None and ids.is_meta:
+            module.position_ids = torch.arange(ids.shape[-1])[None]
     return model.eval()
