@@ -50,8 +50,9 @@ def _search() -> str:
         'placeholder="layers.3 weight"></label>'
         '<p role="status"></p>'
         '<div class="nest-scroll" tabindex="0" role="region" aria-label="Parameters found" hidden>'
-        '<table class="nest-names"><thead><tr><th scope="col">Parameter</th><th scope="col">Shape</th>'
-        '<th scope="col">Tensor of the checkpoint</th></tr></thead><tbody></tbody></table></div></div>'
+        '<table class="nest-names"><thead><tr><th scope="col">Parameter</th>'
+        '<th scope="col">Tensor of the checkpoint</th><th scope="col">Shape</th></tr></thead>'
+        "<tbody></tbody></table></div></div>"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from nest.catalog.facts import Facts
 from nest.catalog.markup import attributes, count, element, escape, file_size
 from nest.catalog.measured import Summary, summary
-from nest.catalog.words import TASKS, task_words
+from nest.catalog.words import ALSO, TASKS, task_words
 
 __all__ = ["index"]
 
@@ -48,7 +48,7 @@ def _controls(entries: Sequence[Facts]) -> str:
     licences = sorted({facts.card.license for facts in entries})
     fields = [
         '<label class="nest-find"><span>Find</span>'
-        '<input type="search" name="q" placeholder="name, family, tag" autocomplete="off"></label>',
+        '<input type="search" name="find" placeholder="name, task, tag" autocomplete="off"></label>',
         _choice("task", "Task", [(kind, task_words(kind)) for kind in kinds]),
         _choice("family", "Family", [(name, name) for name in families]),
         _choice("licence", "Licence", [(name, name) for name in licences]),
@@ -77,7 +77,17 @@ def _choice(name: str, title: str, options: Iterable[tuple[str, str]]) -> str:
 def _marks(facts: Facts, found: Summary) -> str:
     """What the filters and the orders of the page read."""
     card = facts.card
-    words = " ".join([card.name, card.title, card.family, *card.tags, *card.aliases, task_words(facts.task)])
+    words = " ".join(
+        [
+            card.name,
+            card.title,
+            card.family,
+            *card.tags,
+            *card.aliases,
+            task_words(facts.task),
+            ALSO.get(facts.task or "", ""),
+        ]
+    )
     return attributes(
         data_name=card.name,
         data_task=" ".join(filter(None, [facts.task, *card.also])),
@@ -108,13 +118,13 @@ def _card(facts: Facts) -> str:
 COLUMNS = (
     ("name", "Model"),
     ("task", "Task"),
-    ("family", "Family"),
     ("parameters", "Parameters"),
     ("size", "Download"),
-    ("licence", "Licence"),
-    ("backend", "Backends"),
     ("cpu", "CPU"),
     ("gpu", "GPU"),
+    ("backend", "Backends"),
+    ("licence", "Licence"),
+    ("family", "Family"),
 )
 
 
@@ -135,13 +145,13 @@ def _row(facts: Facts) -> str:
     cells = [
         f'<a href="{escape(card.name)}/">{escape(card.name)}</a>',
         escape(task_words(facts.task)),
-        escape(card.family),
         escape(count(facts.parameter_count)),
         escape(_size(facts)),
-        escape(card.license),
-        _backends(found),
         _speed(found, "cpu"),
         _speed(found, "gpu"),
+        _backends(found),
+        escape(card.license),
+        escape(card.family),
     ]
     return f"<tr{_marks(facts, found)}>{''.join(element('td', cell) for cell in cells)}</tr>"
 

@@ -41,6 +41,7 @@ def _heading(facts: Facts) -> str:
     card = facts.card
     size = ("" if card.size_exact or card.size is None else "about ") + file_size(card.size)
     facts_ = [
+        ("name", element("code", escape(facts.name))),
         ("task", element("a", escape(task_words(facts.task)), href=f"../?task={facts.task or ''}")),
         ("family", element("a", escape(card.family), href=f"../?family={card.family}")),
         ("parameters", escape(count(facts.parameter_count))),

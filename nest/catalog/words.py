@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TASKS", "task_words"]
+__all__ = ["ALSO", "TASKS", "task_words"]
 
 TASKS = {
     "transcription": "speech to text",
@@ -14,6 +14,17 @@ TASKS = {
     "image-text-matching": "pictures and texts",
 }
 """In the order in which the catalog shows them."""
+
+ALSO = {
+    "transcription": "asr transcribe transcription subtitles captions recording video voice whisper",
+    "text-generation": "llm language model generation assistant decoder",
+    "sentence-embedding": "embedding embeddings similarity search retrieval semantic",
+    "fill-mask": "masked language model encoder",
+    "image-classification": "image classification vision",
+    "image-embedding": "image embedding embeddings vision features",
+    "image-text-matching": "zero-shot image text vision embedding search",
+}
+"""What else people call a task, for the search."""
 
 
 def task_words(kind: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,3 +93,28 @@ def test_without_scripts_the_cards_are_there(open_page: Open) -> None:
     page = open_page("models/", java_script_enabled=False)
     assert page.locator(".nest-card").count() == len(CARDS)
     assert not page.locator("#nest-controls").is_visible()
+
+
+def test_a_link_with_words_does_not_open_the_site_s_own_search(open_page: Open) -> None:
+    page = open_page("models/?find=pictures")
+    assert page.get_by_label("Find").input_value() == "pictures"
+    assert len(shown(page)) == sum(
+        "picture" in (card.task or "").replace("image", "picture") for card in CARDS
+    )
+    assert not page.locator("#__search").is_checked()
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("subtitles", "whisper-tiny"), ("embedding", "all-MiniLM-L6-v2")]
+)
+def test_other_words_for_a_task_find_it(open_page: Open, words: str, found: str) -> None:
+    page = open_page("models/")
+    page.get_by_label("Find").fill(words)
+    assert found in shown(page)
+
+
+def test_every_model_is_in_the_navigation(site: Path) -> None:
+    for card in CARDS:
+        html = (site / "models" / card.name / "index.html").read_text(encoding="utf-8")
+        start = html.index('class="md-sidebar md-sidebar--primary"')
+        assert card.title in html[start : html.index('class="md-content"')].replace("&#39;", "'"), card.name

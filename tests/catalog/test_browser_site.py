@@ -133,7 +133,7 @@ def test_everything_is_reached_by_the_keyboard(open_page: Open) -> None:
     for _ in range(40):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.name || document.activeElement.textContent.trim()"))
-    assert {"q", "task", "family", "licence", "size", "backend", "Whisper tiny.en"} <= reached
+    assert {"find", "task", "family", "licence", "size", "backend", "Whisper tiny.en"} <= reached
 
 
 def test_every_entry_has_its_page(site: Path) -> None:

@@ -34,7 +34,7 @@
     body.replaceChildren(
       ...found.slice(0, most).map(([path, shape, tensor, stored]) => {
         const row = document.createElement("tr");
-        row.append(cell(path), cell(shape), cell(tensor, stored && stored !== shape ? `stored as ${stored}` : ""));
+        row.append(cell(path), cell(tensor), cell(shape, stored && stored !== shape ? `stored as ${stored}` : ""));
         return row;
       }),
     );

@@ -13,7 +13,7 @@
   // What is known of a model stands on its row; a card has its name.
   const facts = new Map([...body.children].map((row, place) => [row.dataset.name, { ...row.dataset, place }]));
   const of = (item) => facts.get(item.dataset.name);
-  const fields = ["q", "task", "family", "licence", "size", "backend"];
+  const fields = ["find", "task", "family", "licence", "size", "backend"];
   const numeric = new Set(["parameters", "size", "cpu", "gpu"]);
   const units = { "": 1, kB: 1e3, MB: 1e6, GB: 1e9 };
 
@@ -23,7 +23,7 @@
   }
 
   function matches(own, wanted) {
-    const words = (wanted.q || "").toLowerCase().split(/\s+/).filter(Boolean);
+    const words = (wanted.find || "").toLowerCase().split(/\s+/).filter(Boolean);
     return (
       words.every((word) => own.words.includes(word)) &&
       (!wanted.task || own.task.split(" ").includes(wanted.task)) &&

@@ -23,6 +23,11 @@ _BACKENDS = {
 }
 """What a backend gives, in a line."""
 
+_LONGER = (
+    "Subtitles, videos, recordings of any length and many files at once are the work of `nest transcribe`: "
+    "[recordings and videos](../../guides/long-audio.md)."
+)
+
 _COLUMNS = 72
 """Characters of a line that a page shows without scrolling, copying's button and a comment's mark aside."""
 
@@ -37,6 +42,8 @@ def section(facts: Facts, readme: Readme) -> Section:
     task, model = divided(readme.section("Use"))
     rows = [(command, what) for command, what in commands(subject) if not _said(command, task)]
     parts = [_install(subject), task or fence(task_code(subject), "python"), _terminal(rows)]
+    if subject.kind == "transcription":
+        parts.append(_LONGER)
     if model_code(subject, next(iter(BACKENDS))):
         parts += ["### On each backend { #backends }", _backends(subject), executed(subject)]
     parts += ["### Without nest { #export }", _terminal(leaving(subject))]
