@@ -29,7 +29,7 @@ def rules(facts: Facts) -> str:
         "### Bindings",
         f"{len(rows)} rules bind {len(parameters(facts.program))} parameters, totally in both directions: a parameter "
         "without a tensor and a tensor that nothing uses are errors. `{i}` stands for every index of a block array.",
-        _search(),
+        _search() if read_tensors(entry.directory, facts.name) else "",
         '<details class="nest-fold" data-search-exclude><summary>The rules</summary>',
         table(("Parameter of the definition", "Tensor of the checkpoint"), rows, class_="nest-names"),
         "</details>",

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import nest
 from nest.catalog.facts import Facts
+from nest.catalog.folder import Folder
 from nest.catalog.index import index
 from nest.catalog.page import page
 from nest.catalog.samples import shared_media
 from nest.errors import InputError
-from nest.registry import cards
+from nest.registry import cards, zoo_directory
 
 __all__ = ["Report", "build"]
-
-STAMP = ".catalog.json"
-"""What the folder was made from: by it a second build knows what it need not make again, and what it may delete."""
 
 ASSETS = Path(__file__).with_name("assets")
 
@@ -52,27 +46,31 @@ def build(folder: Path, *, progress: Callable[[str, int, int], None] | None = No
         InputError: the folder holds files that no build wrote.
         ManifestError: an entry is not valid; the message has every fault.
     """
-    before = _stamps(folder)
+    try:
+        return _build(Folder(folder), progress)
+    except OSError as error:
+        where, why = error.filename or folder, error.strerror or error
+        raise InputError(f"The catalog cannot be written: {where}: {why}.") from error
+
+
+def _build(folder: Folder, progress: Callable[[str, int, int], None] | None) -> Report:
     found = _headings()
     digests = {facts.name: _digest(facts) for facts in found}
     written: list[str] = []
     for number, facts in enumerate(found, 1):
         if progress:
             progress(facts.name, number, len(found))
-        if before.get(facts.name) != digests[facts.name] or not (folder / facts.name / "index.md").is_file():
-            _replace(folder / facts.name, page(facts))
+        if not folder.has(facts.name, digests[facts.name]):
+            folder.put(facts.name, digests[facts.name], page(facts))
             written.append(facts.name)
-    removed = sorted(set(before) - set(digests) - {""})
-    for name in removed:
-        shutil.rmtree(folder / name, ignore_errors=True)
     whole = hashlib.sha256("".join(sorted(digests.values())).encode()).hexdigest()
-    if before.get("") != whole or not (folder / "index.md").is_file():
-        _replace(folder / "assets", {**_assets(), **shared_media(facts.entry for facts in found)})
-        for name, content in index(found).items():
-            _write(folder / name, content)
-    _write(folder / STAMP, json.dumps({**digests, "": whole}, indent=0).encode())
+    if not folder.has("assets", whole):
+        folder.put("assets", whole, {**_assets(), **shared_media(facts.entry for facts in found)})
+    if not folder.has(".", whole):
+        folder.put(".", whole, index(found))
+    removed = folder.keep([*digests, "assets", "."])
     kept = tuple(facts.name for facts in found if facts.name not in written)
-    return Report(folder, tuple(written), kept, tuple(removed))
+    return Report(folder.path, tuple(written), kept, tuple(removed))
 
 
 def _assets() -> dict[str, bytes | Path]:
@@ -83,30 +81,12 @@ def _assets() -> dict[str, bytes | Path]:
 
 
 def _headings() -> list[Facts]:
+    """Of the installed zoo; folders of NEST_ZOO are their owner's, and so are their faults."""
     listed, faults = cards()
-    if faults:
-        raise InputError("The catalog cannot be written: " + "; ".join(map(str, faults)))
+    own = [fault for fault in faults if str(zoo_directory()) in fault]
+    if own:
+        raise InputError("The catalog cannot be written: " + "; ".join(own))
     return [Facts.of(card) for card in listed if card.trusted]
-
-
-def _stamps(folder: Path) -> dict[str, str]:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; the catalog is written to a folder of its own.")
-    if not folder.exists() or not any(folder.iterdir()):
-        return {}
-    try:
-        stamps = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-        # A name becomes a path that may be deleted: it is one folder of this one, or none of ours.
-        return {
-            str(name): str(digest)
-            for name, digest in stamps.items()
-            if Path(name).name == name and name != ".."
-        }
-    except (OSError, ValueError, AttributeError):
-        raise InputError(
-            f"{folder} is not empty, and no catalog was written there: it has no {STAMP}. Give an empty folder or a "
-            f"new one; a build deletes what it did not write."
-        ) from None
 
 
 def _digest(facts: Facts) -> str:
@@ -135,28 +115,3 @@ def _files(folder: Path) -> Iterator[Path]:
         inside = file.relative_to(folder).parts
         if file.is_file() and "__pycache__" not in inside and not inside[0].startswith(("_zoo", "_assets")):
             yield file
-
-
-def _replace(folder: Path, files: Mapping[str, bytes | Path]) -> None:
-    """Make a folder hold these files and no others."""
-    for name, content in files.items():
-        _write(folder / name, content)
-    for file in list(folder.rglob("*")):
-        if file.is_file() and file.relative_to(folder).as_posix() not in files:
-            file.unlink()
-
-
-def _write(file: Path, content: bytes | Path) -> None:
-    data = content.read_bytes() if isinstance(content, Path) else content
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.is_file() and file.read_bytes() == data:
-        return  # a file that did not change keeps its time: what reads the folder next sees no change either
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

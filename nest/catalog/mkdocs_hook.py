@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nest.catalog import build
+from nest.catalog.markup import escape
 from nest.catalog.words import TASKS
+from nest.errors import NestError
 from nest.registry import cards
 
 __all__ = ["on_config", "on_page_content", "on_post_page"]
@@ -21,12 +23,17 @@ _PLAIN = re.compile(r'<span class="(?:n|o|p|w)">([^<]*)</span>')
 
 def on_config(config: Any) -> Any:
     """Write the pages below `docs_dir`, and give each its place in the navigation, by task."""
-    build(Path(config["docs_dir"]) / FOLDER)
+    try:
+        build(Path(config["docs_dir"]) / FOLDER)
+    except NestError as error:
+        from mkdocs.exceptions import Abort  # MkDocs alone calls this
+
+        raise Abort(str(error)) from None
     groups: dict[str, list[dict[str, str]]] = {title: [] for title in TASKS.values()}
     for card in cards()[0]:
         if card.trusted:
             groups.setdefault(TASKS.get(card.task or "", "others"), []).append(
-                {card.title: f"{FOLDER}/{card.name}/index.md"}
+                {escape(card.title): f"{FOLDER}/{card.name}/index.md"}
             )
     models = [f"{FOLDER}/index.md", *({title: pages} for title, pages in groups.items() if pages)]
     config["nav"] = [{"Models": models} if item == {"Models": FOLDER} else item for item in config["nav"]]

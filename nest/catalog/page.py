@@ -11,13 +11,14 @@ from nest.catalog.readme import Readme, read
 from nest.catalog.section import Section
 from nest.catalog.sections import SECTIONS
 from nest.catalog.words import task_words
+from nest.errors import InputError
 
 __all__ = ["page"]
 
 
 def page(facts: Facts) -> dict[str, bytes | Path]:
     """The files of an entry's folder of the catalog: `index.md`, and what its sections put beside it."""
-    readme = read((facts.entry.directory / "README.md").read_text(encoding="utf-8"))
+    readme = read(_readme(facts.entry.directory / "README.md"))
     sections = [make(facts, readme) for make in SECTIONS]
     files: dict[str, bytes | Path] = {}
     for section in sections:
@@ -25,9 +26,26 @@ def page(facts: Facts) -> dict[str, bytes | Path]:
     return {**files, "index.md": _text(facts, readme, sections).encode()}
 
 
+def _readme(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be read: {error.strerror or error}. Every entry has a README."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8 text.") from error
+
+
 def _text(facts: Facts, readme: Readme, sections: list[Section]) -> str:
     model = facts.entry.manifest.model
-    front = ["---", f"title: {_quoted(model.title)}", f"description: {_quoted(model.summary)}", "---", ""]
+    front = [
+        "---",
+        f"title: {_quoted(escape(model.title))}",
+        f"description: {_quoted(escape(model.summary))}",
+        "---",
+        "",
+    ]
     parts = [f"# {readme.title}", _heading(facts), readme.opening]
     for section in sections:
         if section.text.strip():

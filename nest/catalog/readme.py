@@ -29,7 +29,7 @@ def read(text: str) -> Readme:
     """Take a README apart. Headings inside of fenced blocks are none. Its links are made those of the page."""
     text = _LINK.sub(lambda found: f"]({_moved(found['target'])})", text)
     starts = list(_HEADING.finditer(_without_code(text)))
-    ends = [*(found.start() for found in starts[1:]), len(text)]
+    ends = [*(found.start() for found in starts[1:]), len(text)][: len(starts)]
     opening = text[: starts[0].start() if starts else len(text)]
     title, _, opening = opening.partition("\n")
     sections = {f["title"]: text[f.end() : end].strip() for f, end in zip(starts, ends, strict=True)}

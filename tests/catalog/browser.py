@@ -37,10 +37,14 @@ def need(*, browser: bool) -> None:
         pytest.skip(f"needs {', '.join(missing)}")
 
 
-def build_site(folder: Path) -> Path:
-    """Build the whole site, strictly, from a copy of `docs` in an empty folder, and return where it is."""
+def build_site(folder: Path, *, docs: bool = True) -> Path:
+    """Build the whole site, strictly, from a copy of `docs` in a folder, and return where it is.
+
+    `docs=False` takes the folder's own.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("models"))
+    if docs:
+        shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("models"))
     shutil.copy(ROOT / "mkdocs.yml", folder)
     (folder / "nest").symlink_to(ROOT / "nest")
     remake_site(folder)

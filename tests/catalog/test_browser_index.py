@@ -118,3 +118,13 @@ def test_every_model_is_in_the_navigation(site: Path) -> None:
         html = (site / "models" / card.name / "index.html").read_text(encoding="utf-8")
         start = html.index('class="md-sidebar md-sidebar--primary"')
         assert card.title in html[start : html.index('class="md-content"')].replace("&#39;", "'"), card.name
+
+
+@pytest.mark.parametrize("sort", ["__proto__", "constructor", "place", "-words"])
+def test_an_order_that_is_none_is_left_out(open_page: Open, sort: str) -> None:
+    page = open_page(f"models/?sort={sort}&find=tinyllama&view=table")
+    assert shown(page) == ["tinyllama-1.1b-chat"]
+
+
+def test_a_size_that_is_none_matches_nothing(open_page: Open) -> None:
+    assert shown(open_page("models/?size=abc")) == []

@@ -74,10 +74,10 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize("stamp", ["", "[]", "{"])
+@pytest.mark.parametrize("stamp", ["", "[]", "{", '{"a": "b"}', "[" * 100_000])
 def test_a_damaged_stamp_is_named(tmp_path: Path, stamp: str) -> None:
     (tmp_path / ".catalog.json").write_text(stamp)
-    with pytest.raises(InputError, match=r"\.catalog\.json"):
+    with pytest.raises(InputError, match=r"\.catalog\.json cannot be read as what a build wrote"):
         build(tmp_path)
 
 
@@ -86,10 +86,73 @@ def test_a_stamp_deletes_nothing_outside(small_zoo: Path, tmp_path: Path, name: 
     out = tmp_path / "a" / "models"
     out.mkdir(parents=True)
     (tmp_path / "a" / "elsewhere").mkdir()
-    (out / ".catalog.json").write_text(json.dumps({name: "0"}))
+    (tmp_path / "a" / "mine.txt").write_text("mine")
+    stamp = {name: {"digest": "0", "files": ["../mine.txt", str(tmp_path / "a" / "mine.txt")]}}
+    (out / ".catalog.json").write_text(json.dumps(stamp))
     assert build(out).removed == ()
     assert (tmp_path / "a" / "elsewhere").is_dir()
+    assert (tmp_path / "a" / "mine.txt").is_file()
     assert (out / "index.md").is_file()
+
+
+def test_a_build_that_was_stopped_is_gone_on_with(small_zoo: Path, tmp_path: Path) -> None:
+    def stop(name: str, number: int, total: int) -> None:
+        if number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path / "out", progress=stop)
+    report = build(tmp_path / "out")
+    assert (report.kept, report.written) == (("resnet-18",), ("whisper-tiny",))
+
+
+@pytest.mark.parametrize("gone", ["resnet-18/bindings.json", "assets/catalog.css", "catalog.json"])
+def test_what_somebody_deleted_comes_back(small_zoo: Path, tmp_path: Path, gone: str) -> None:
+    out = tmp_path / "models"
+    build(out)
+    (out / gone).unlink()
+    build(out)
+    assert (out / gone).is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "README.md cannot be read"), (b"\xff\xfe", "README.md is not UTF-8 text")],
+)
+def test_a_readme_that_cannot_be_read_is_named(
+    small_zoo: Path, tmp_path: Path, text: bytes | None, said: str
+) -> None:
+    readme = small_zoo / "resnet-18" / "README.md"
+    readme.unlink()
+    if text is not None:
+        readme.write_bytes(text)
+    with pytest.raises(InputError, match=said):
+        build(tmp_path / "out")
+
+
+@pytest.mark.parametrize("text", ["", "# A title", "```python\n## Use\n", "words alone"])
+def test_a_readme_without_sections_has_a_page_all_the_same(
+    small_zoo: Path, tmp_path: Path, text: str
+) -> None:
+    (small_zoo / "resnet-18" / "README.md").write_text(text)
+    assert "resnet-18" in build(tmp_path / "out").written
+
+
+def test_entries_elsewhere_and_their_faults_are_not_of_this_catalog(
+    small_zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine" / "broken").mkdir(parents=True)
+    (tmp_path / "mine" / "broken" / "nest.toml").write_text("[model")
+    monkeypatch.setenv("NEST_ZOO", str(tmp_path / "mine"))
+    assert build(tmp_path / "out").written == ("resnet-18", "whisper-tiny")
+
+
+@pytest.mark.parametrize("where", ["file/sub", "dangling"])
+def test_a_place_that_cannot_be_written_is_one_sentence(small_zoo: Path, tmp_path: Path, where: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to(tmp_path / "none" / "there")
+    with pytest.raises(InputError, match=f"The catalog cannot be written: .*{where}"):
+        build(tmp_path / where)
 
 
 def test_the_command(small_zoo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,10 @@
 
   /** Opens what the address points into, and shows it. */
   async function unfold() {
-    const id = decodeURIComponent(location.hash.slice(1));
+    let id = location.hash.slice(1);
+    try {
+      id = decodeURIComponent(id);
+    } catch { /* no percents of UTF-8: it names nothing, as it is */ }
     const target = id && document.getElementById(id);
     if (!target) return;
     const after = target.nextElementSibling;

@@ -15,11 +15,12 @@
   const of = (item) => facts.get(item.dataset.name);
   const fields = ["find", "task", "family", "licence", "size", "backend"];
   const numeric = new Set(["parameters", "size", "cpu", "gpu"]);
+  const keys = new Set([...table.querySelectorAll("button[data-sort]")].map((button) => button.dataset.sort));
   const units = { "": 1, kB: 1e3, MB: 1e6, GB: 1e9 };
 
   function bytes(text) {
     const found = /^([\d.]+)\s*(kB|MB|GB)?$/.exec(text);
-    return found ? Number(found[1]) * units[found[2] || ""] : Infinity;
+    return found ? Number(found[1]) * units[found[2] || ""] : NaN; // nothing is smaller than what is no size
   }
 
   function matches(own, wanted) {
@@ -47,7 +48,8 @@
 
   function read() {
     const address = new URLSearchParams(location.search);
-    return Object.fromEntries([...fields, "sort", "view"].map((name) => [name, address.get(name) || ""]));
+    const found = Object.fromEntries([...fields, "sort", "view"].map((name) => [name, address.get(name) || ""]));
+    return keys.has(found.sort.replace(/^-/, "")) ? found : { ...found, sort: "" };
   }
 
   function write(wanted) {
