@@ -139,3 +139,16 @@ def test_everything_is_reached_by_the_keyboard(open_page: Open) -> None:
 def test_every_entry_has_its_page(site: Path) -> None:
     names = {card.name for card in cards()[0] if card.trusted}
     assert {f"models/{name}/" for name in names} <= set(pages(site))
+
+
+def test_bars_of_the_chart_are_as_long_as_their_figures(open_page: Open) -> None:
+    page = open_page("models/whisper-tiny.en/")
+    bars = page.locator(".nest-chart .nest-bar--nest")
+    widths = bars.evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
+    said = bars.evaluate_all("bars => bars.map(bar => parseFloat(bar.style.width))")
+    assert len(widths) > 3
+    assert all(width > 1 for width in widths)
+    by_share = [width for _, width in sorted(zip(said, widths, strict=True))]
+    assert by_share[-1] > 2 * by_share[0]
+    colour = bars.first.evaluate("bar => getComputedStyle(bar).backgroundColor")
+    assert colour != "rgba(0, 0, 0, 0)"

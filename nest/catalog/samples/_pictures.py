@@ -70,5 +70,5 @@ def _cell(value: float | None, *, drawn: bool) -> str:
     if value is None:
         return "<td>–</td>"
     share = f"--share: {max(0.0, min(value, 1.0)):.1%}"
-    bar = f'<span class="nest-bar" style="{share}"></span>' if drawn else ""
+    bar = f'<span class="nest-share" style="{share}"></span>' if drawn else ""
     return f"<td>{bar}{value:.4f}</td>"
