@@ -13,7 +13,7 @@ from nest._optional import need
 from nest.errors import InputError
 from nest.tasks._audio_files import EncodedFile
 from nest.tasks._audio_readers import Frames, warn_damaged
-from nest.tasks._samples import MAX_CHANNELS, refuse_infinite
+from nest.tasks._samples import MAX_CHANNELS, narrowed, refuse_infinite
 
 __all__ = ["NotDecodedError", "SoundFileReader"]
 
@@ -67,16 +67,19 @@ class SoundFileReader:
         at, failure = 0, ""
         with self._open() as file:
             at = file.seek(min(first, self._frames)) if first else 0
+            wide = (
+                file.subtype == "DOUBLE"
+            )  # read as they are, to tell what is too large from what is infinite
             while not failure:
                 try:
-                    frames = file.read(BLOCK, dtype="float32", always_2d=True)
+                    frames = file.read(BLOCK, dtype="float64" if wide else "float32", always_2d=True)
                 except self._library.SoundFileError as error:
                     failure = _reason(error)
                     break
                 if not len(frames):
                     break
                 refuse_infinite(frames, self.name, at)
-                yield frames
+                yield narrowed(frames, self.name, at) if wide else frames
                 at += len(frames)
         if failure and find_spec("av") is not None:  # which gives all that is whole, and goes on after damage
             yield from self._by_libav(at)

@@ -41,7 +41,8 @@ def as_frames(array: NDArray[Any], name: str = "the array") -> NDArray[np.float3
     """Return the samples of `array`, as `mono` takes it, as float32 [samples, channels].
 
     Raises:
-        InputError: another dtype or rank, more than 32 channels, no samples, or NaN or infinite samples.
+        InputError: another dtype or rank, more than 32 channels, no samples, or samples that are NaN, infinite or too
+            large.
     """
     if array.dtype.name not in FULL_SCALE:
         raise InputError(
@@ -72,13 +73,28 @@ def _energy(channel: NDArray[np.float32]) -> float:
 
 def _floats(array: NDArray[Any], name: str) -> NDArray[np.float32]:
     frames = _by_channel(array, name)
-    with np.errstate(over="ignore"):
-        frames = frames.astype(np.float32)
     refuse_infinite(frames, name)
-    return frames
+    return frames.astype(np.float32) if frames.dtype.itemsize == 4 else narrowed(frames, name)
 
 
-def refuse_infinite(frames: NDArray[np.float32], name: str, first: int = 0) -> None:
+def narrowed(frames: NDArray[Any], name: str, first: int = 0) -> NDArray[np.float32]:
+    """Return finite float64 `frames` [samples, channels], which begin at index `first`, as float32.
+
+    Raises:
+        InputError: some are larger than a float32 can be.
+    """
+    with np.errstate(over="ignore"):
+        narrow: NDArray[np.float32] = frames.astype(np.float32)
+    fits = np.asarray(np.isfinite(narrow).all(axis=1))
+    if not fits.all():
+        raise InputError(
+            f"The samples of {name} are too large: {int((~fits).sum())} of {len(fits)} are beyond 3.4e38, the "
+            f"largest float32, the first at index {first + int(np.argmin(fits))}. Scale them to be from -1 to 1."
+        )
+    return narrow
+
+
+def refuse_infinite(frames: NDArray[Any], name: str, first: int = 0) -> None:
     """Raise InputError if `frames` [samples, channels], which begin at index `first`, are not all finite."""
     finite = np.asarray(np.isfinite(frames).all(axis=1))
     if not finite.all():

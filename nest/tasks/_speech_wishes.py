@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any
 
-from nest.errors import InputError
+from nest._suggest import aside
+from nest.errors import CallError, InputError
 from nest.tasks.languages import language_code
 
 __all__ = ["TEMPERATURES", "SpeechWishes", "speech_wishes"]
@@ -45,8 +46,9 @@ def speech_wishes(**given: Any) -> SpeechWishes:
 
     Raises:
         InputError: one has another type or is out of range.
-        TypeError: there is no such wish.
+        CallError: there is no such wish.
     """
+    _refuse_unknown(given)
     wishes = SpeechWishes(**given)
     if isinstance(wishes.language, str):
         wishes = replace(wishes, language=language_code(wishes.language))
@@ -60,6 +62,20 @@ def speech_wishes(**given: Any) -> SpeechWishes:
     if isinstance(wishes.seed, bool) or not isinstance(wishes.seed, int) or wishes.seed < 0:
         raise InputError(f"seed={wishes.seed!r} is no seed; expected an integer from 0.")
     return wishes
+
+
+_OF_THE_RECORDING = ("rate", "start", "duration", "channels")
+_ELSEWHERE = dict.fromkeys(("sampling_rate", "sample_rate", "samplerate", "sr"), "rate")
+"""What other libraries call an option, where its spelling is far from ours."""
+
+
+def _refuse_unknown(given: Iterable[str]) -> None:
+    known = [*_OF_THE_RECORDING, *(field.name for field in fields(SpeechWishes))]
+    for name in given:
+        if name not in known:
+            ours = _ELSEWHERE.get(name)
+            hint = f" (here it is '{ours}')" if ours else aside(name, known)
+            raise CallError(f"Transcribing takes no option '{name}'{hint}; it takes {', '.join(known)}.")
 
 
 def _check_temperature(given: Any) -> None:

@@ -73,6 +73,7 @@ class Transcriber:
         Raises:
             InputError: audio that cannot be read or is no longer than 0.1 s; a language, a task or times of words that
                 the model does not have; a wish that is out of range.
+            CallError: a wish that there is not.
         """
         options = {"rate": rate, "start": start, "duration": duration, "channels": channels}
         return self.stream(audio, **options, **wishes).result  # type: ignore[arg-type]
@@ -115,6 +116,7 @@ class Transcriber:
 
         Raises:
             InputError: as in a call. About what is in the file, while it is read.
+            CallError: as in a call.
         """
         wishes = speech_wishes(
             language=language,

@@ -169,6 +169,13 @@ def test_a_file_without_samples() -> None:
         audio.load(encoded(np.zeros(0, dtype=np.float32)))
 
 
+def test_a_file_whose_samples_are_too_large() -> None:
+    samples = SECOND.astype(np.float64)
+    samples[77] = 1e300
+    with pytest.raises(InputError, match=r"of the bytes given are too large: 1 of .* at index 77\."):
+        audio.load(encoded(samples, subtype="DOUBLE"))
+
+
 def test_a_file_with_nan() -> None:
     samples = SECOND.copy()
     samples[77] = np.nan

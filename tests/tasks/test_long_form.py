@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nest.errors import InputError
+from nest.errors import CallError, InputError
 from nest.tasks._attempts import compression_ratio
 from nest.tasks.mel import MelSettings, log_mel
 from nest.tasks.rules import GenerationRules
@@ -318,8 +318,14 @@ def test_wishes_that_mean_nothing(tokenizer: Tokenizer, wish: dict[str, Any], me
 
 
 def test_a_wish_that_there_is_not(tokenizer: Tokenizer) -> None:
-    with pytest.raises(TypeError, match="beams"):
-        heard(tokenizer, Speaker(), seconds(3), beams=3)
+    for name, message in (
+        ("beams", r"takes no option 'beams'; it takes rate, start, .*, word_timestamps, .*, seed\."),
+        ("sampling_rate", r"takes no option 'sampling_rate' \(here it is 'rate'\); it takes rate"),
+        ("langage", r"'langage' \(did you mean 'language'\?\)"),
+    ):
+        with pytest.raises(CallError, match=message) as said:
+            heard(tokenizer, Speaker(), seconds(3), **{name: 3})
+        assert "Wishes" not in str(said.value)
 
 
 def test_a_model_that_takes_no_previous_text_says_so(tokenizer: Tokenizer) -> None:
