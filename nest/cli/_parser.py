@@ -44,7 +44,10 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         if self.rewrite is not None and args is not None:
-            args = self.rewrite(list(args))
+            try:
+                args = self.rewrite(list(args))
+            except argparse.ArgumentTypeError as error:
+                self.error(str(error))
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:

@@ -14,7 +14,7 @@ from typing import Any
 from nest._env import check_environment
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import plain
-from nest.cli._transcribe_outputs import Outputs, formats_of, planned
+from nest.cli._transcribe_outputs import Outputs, formats_of, identities, planned
 from nest.cli._transcribe_screen import Screen
 from nest.cli.runs._items import standard_input
 from nest.errors import InputError, ManifestError, NestError
@@ -30,47 +30,62 @@ from nest.tasks.voice import detector
 
 __all__ = ["main"]
 
+USAGE = 2
 _STEP = 0.2
 
 
 def main(args: argparse.Namespace) -> int:
     check_environment()
-    if not args.inputs:
-        raise InputError("Nothing to transcribe: give a FILE, such as talk.mp3, or '-' for standard input.")
+    if wrong := _misuse(args):
+        sys.stderr.write(f"nest: error: {wrong} See: nest transcribe --help\n")
+        return USAGE
     entry = find(args.model)
-    kind = kind_of(entry, "transcription")
+    kind_of(entry, "transcription")  # which says where it has no such task
     formats = formats_of(args.output_dir, args.output_format)
     plan = planned(args.inputs, args.output_dir, formats)
     lines = Lines(args.max_line_width, args.max_line_count)
-    wishes = _wishes(args)
     screen = Screen(files=bool(formats))
     _refuse_foreign(entry, args)
-    left = _left(list(zip(args.inputs, plan, strict=True)), args, screen)
-    if not left:
-        return 0
+    safe, failed = _safe(list(zip(args.inputs, plan, strict=True)), screen)
+    left = _left(safe, args, screen)
+    tried = len(failed) + len(left)
+    if left:
+        run = _prepared(entry, args, lines, screen)
+        failed += [
+            given
+            for number, (given, outputs) in enumerate(left)
+            if not run.done(given, outputs, number, len(left))
+        ]
+    if failed and tried > 1:
+        screen.note(f"{len(failed)} of {tried} recordings failed:")
+        sys.stderr.write("".join(f"  {plain(given)}\n" for given in failed))
+    return int(bool(failed))
+
+
+def _misuse(args: argparse.Namespace) -> str:
+    """What is wrong with the arguments taken together; nothing where all is well."""
+    if not args.inputs:
+        return "Nothing to transcribe: give a FILE, such as talk.mp3, or '-' for standard input."
+    if args.max_line_count is not None and args.max_line_width is None:
+        return "--max-line-count means nothing without --max-line-width: give both."
+    return ""
+
+
+def _prepared(entry: Entry, args: argparse.Namespace, lines: Lines, screen: Screen) -> _Run:
+    """The loaded model, and how it is asked."""
     if not (entry.trusted or args.trust_source):
         raise ManifestError(entry.refusal)
     if not args.offline:
         announce_fetch(entry)
     backend = args.backend or chosen_backend(extras=("transcribe",))
     options = {"local_files_only": args.offline, "trust_source": args.trust_source or None}
-    task = pipeline(args.model, task=kind.name, backend=backend, **options)
+    task = pipeline(args.model, task="transcription", backend=backend, **options)
     if not args.no_vad:
         detector(local_files_only=args.offline)
     screen.note(f"{entry.manifest.model.title} on {backend}; --model and --backend choose others.")
     about = {"model": entry.name, "backend": backend, "task": args.task}
-    run = _Run(task, wishes, lines, screen, about, guard=not (args.overwrite or args.skip_existing))
-    failed = [
-        given
-        for number, (given, outputs) in enumerate(left)
-        if not run.done(given, outputs, number, len(left))
-    ]
-    if not failed:
-        return 0
-    if len(left) > 1:
-        screen.note(f"{len(failed)} of {len(left)} recordings failed:")
-        sys.stderr.write("".join(f"  {plain(given)}\n" for given in failed))
-    return 1
+    guard = not (args.overwrite or args.skip_existing)
+    return _Run(task, _wishes(args), lines, screen, about, guard=guard)
 
 
 def _refuse_foreign(entry: Entry, args: argparse.Namespace) -> None:
@@ -84,11 +99,28 @@ def _refuse_foreign(entry: Entry, args: argparse.Namespace) -> None:
     prompt_ids(rules, language or next(iter(rules.languages), None), args.task)
 
 
+def _safe(given: list[tuple[str, Outputs]], screen: Screen) -> tuple[list[tuple[str, Outputs]], list[str]]:
+    """What would write over no recording, and the names of the rest, of which that is said."""
+    recordings = identities(name for name, _ in given if name != "-")
+    safe, refused = [], []
+    for name, outputs in given:
+        try:
+            outputs.refuse_recordings(recordings)
+        except InputError as error:
+            screen.note(f"error: {error}")
+            refused.append(name)
+        else:
+            safe.append((name, outputs))
+    return safe, refused
+
+
 def _left(
     given: list[tuple[str, Outputs]], args: argparse.Namespace, screen: Screen
 ) -> list[tuple[str, Outputs]]:
     """What is to be done; of the only recording, that it is not there is said before a model is fetched."""
-    left = [(name, outputs) for name, outputs in given if not (args.skip_existing and outputs.done())]
+    left = given
+    if args.skip_existing:
+        left = [(name, outputs.missing()) for name, outputs in given if not outputs.done()]
     if len(left) < len(given):
         screen.note(f"{len(given) - len(left)} of {len(given)} recordings are transcribed already.")
     if len(left) == 1 and left[0][0] != "-" and not os.path.lexists(left[0][0]):
@@ -132,15 +164,15 @@ class _Run:
 
 
 def _wishes(args: argparse.Namespace) -> dict[str, Any]:
-    """What is asked of the transcriber."""
+    """What is asked of the transcriber; the temperature is from 0, so that few steps lead to 1."""
     temperatures = [args.temperature]
     while temperatures[-1] + _STEP < 1 + 1e-6:
         temperatures.append(round(temperatures[-1] + _STEP, 6))
     return {
         "language": args.language,
         "task": args.task,
-        "start": _seconds(args.start, "--start"),
-        "duration": None if args.duration is None else _seconds(args.duration, "--duration"),
+        "start": args.start,
+        "duration": args.duration,
         "channels": args.channels,
         "vad": not args.no_vad,
         "word_timestamps": args.word_timestamps,
@@ -151,22 +183,6 @@ def _wishes(args: argparse.Namespace) -> dict[str, Any]:
         "log_probability_threshold": args.logprob_threshold,
         "no_speech_threshold": args.no_speech_threshold,
     }
-
-
-def _seconds(given: str, option: str) -> float:
-    """`90`, `1:30` or `0:01:30.5` in seconds."""
-    try:
-        parts = [float(part) for part in given.split(":")]
-    except ValueError:
-        parts = []
-    if not 1 <= len(parts) <= 3 or not all(part >= 0 for part in parts):
-        raise InputError(
-            f"{option} {given} is no time: expected seconds such as 90.5, or 1:30.5, or 1:02:03."
-        )
-    total = 0.0
-    for part in parts:
-        total = total * 60 + part
-    return total
 
 
 @contextmanager

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
+from nest.cli import _transcribe_values as values
 from nest.cli._shared_options import NAME, offline, trust
+from nest.cli._transcribe_values import FORMATS
 
-__all__ = ["DEFAULT_MODEL", "FORMATS", "spelled", "transcribe"]
+__all__ = ["DEFAULT_MODEL", "spelled", "transcribe"]
 
 DEFAULT_MODEL = "whisper-tiny.en"
-FORMATS = ("txt", "srt", "vtt", "tsv", "json")
 _SWITCHES = ("--word-timestamps", "--condition-on-previous-text")
 
 
@@ -30,6 +31,7 @@ def transcribe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--backend",
         metavar="NAME",
+        type=values.backend,
         help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
     )
     offline(command)
@@ -49,8 +51,16 @@ def _heard(group: argparse._ArgumentGroup) -> None:
         default="transcribe",
         help="what to write; 'translate' is into English",
     )
-    group.add_argument("--start", metavar="TIME", default="0", help="where to begin: seconds, or 1:02:03.5")
-    group.add_argument("--duration", metavar="TIME", help="how much to hear; to the end if left out")
+    group.add_argument(
+        "--start",
+        metavar="TIME",
+        type=values.time,
+        default=0.0,
+        help="where to begin: seconds, or 1:02:03.5",
+    )
+    group.add_argument(
+        "--duration", metavar="TIME", type=values.length, help="how much to hear; to the end if left out"
+    )
     group.add_argument(
         "--channels", choices=("mix", "split"), default="mix", help="'split' hears each by itself"
     )
@@ -70,28 +80,28 @@ def _decoded(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--temperature",
         metavar="T",
-        type=float,
+        type=values.temperature,
         default=0.0,
         help="where to begin; a text that is not believed is decoded again, 0.2 higher each time up to 1",
     )
     group.add_argument(
         "--compression-ratio-threshold",
         metavar="X",
-        type=float,
+        type=values.threshold,
         default=2.4,
         help="over it, a text repeats itself; 2.4",
     )
     group.add_argument(
         "--logprob-threshold",
         metavar="X",
-        type=float,
+        type=values.threshold,
         default=-1.0,
         help="under it, a text is not believed; -1",
     )
     group.add_argument(
         "--no-speech-threshold",
         metavar="X",
-        type=float,
+        type=values.threshold,
         default=0.6,
         help="over it, a text that is not believed is none; 0.6",
     )
@@ -105,33 +115,59 @@ def _written(group: argparse._ArgumentGroup) -> None:
         "-f",
         "--output-format",
         metavar="FORMAT",
+        type=values.formats,
         help=f"{', '.join(FORMATS)} or all; several with commas. With neither of the two, text goes to standard output",
     )
-    group.add_argument("--max-line-width", metavar="N", type=int, help="letters in a line of a subtitle")
-    group.add_argument("--max-line-count", metavar="N", type=int, help="lines of a subtitle")
+    group.add_argument(
+        "--max-line-width", metavar="N", type=values.count, help="letters in a line of a subtitle"
+    )
+    group.add_argument("--max-line-count", metavar="N", type=values.count, help="lines of a subtitle")
     existing = group.add_mutually_exclusive_group()
     existing.add_argument("--skip-existing", action="store_true", help="leave out what was written before")
     existing.add_argument("--overwrite", action="store_true", help="write what was written before anew")
 
 
 def spelled(arguments: Iterable[str]) -> list[str]:
-    """The arguments in this command's spelling: `--word_timestamps True` is `--word-timestamps`."""
-    given, found = list(arguments), []
+    """The arguments in this command's spelling: `--word_timestamps True` is `--word-timestamps`.
+
+    The word after a switch is its value where it is one of those that switch; a recording of such a name is `./on`.
+
+    Raises:
+        ArgumentTypeError: a switch has a value that switches nothing.
+    """
+    given = list(arguments)
+    found: list[str] = []
     while given:
         argument = given.pop(0)
-        if not argument.startswith("--") or argument == "--":
+        if argument == "--":  # only names of files follow
+            return [*found, argument, *given]
+        if not argument.startswith("--"):
             found.append(argument)
             continue
         name, equals, value = argument.partition("=")
         name = name.replace("_", "-")
-        if name in _SWITCHES and (equals or (given and given[0].lower() in ("true", "false"))):
-            on = (value if equals else given.pop(0)).lower() == "true"
-            found += _switched(name, on=on)
+        if name in _SWITCHES and (equals or (given and _switches(given[0]))):
+            found += _switched(name, on=_value(name, value if equals else given.pop(0)))
         elif name == "--condition-on-previous-text":
             continue
         else:
             found.append(name + equals + value)
     return found
+
+
+def _switches(word: str) -> bool:
+    try:
+        values.switch(word)
+    except argparse.ArgumentTypeError:
+        return False
+    return True
+
+
+def _value(name: str, word: str) -> bool:
+    try:
+        return values.switch(word)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"argument {name}: {error}") from None
 
 
 def _switched(name: str, *, on: bool) -> list[str]:

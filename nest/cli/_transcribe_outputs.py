@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nest.cli._transcribe_options import FORMATS
+from nest.cli._transcribe_values import FORMATS
 from nest.errors import InputError
 from nest.tasks.subtitles import WRITERS, Lines
 from nest.tasks.transcript import Transcript
 from nest.weights._files import atomic, user_path
 
-__all__ = ["Outputs", "formats_of", "planned"]
+__all__ = ["Outputs", "formats_of", "identities", "planned"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,24 @@ class Outputs:
 
     def done(self) -> bool:
         """Whether all are there. None is there in part: see `write`."""
-        return bool(self.paths) and all(path.exists() for path in self.paths.values())
+        return bool(self.paths) and not self.missing().paths
+
+    def missing(self) -> Outputs:
+        """Those that are not there yet."""
+        return Outputs({format: path for format, path in self.paths.items() if not path.exists()})
+
+    def refuse_recordings(self, recordings: Collection[tuple[int, int]]) -> None:
+        """Raise where one is a recording itself; `recordings` are their `identities`.
+
+        Raises:
+            InputError: it is.
+        """
+        for path in self.paths.values():
+            if not identities([path]).isdisjoint(recordings):
+                raise InputError(
+                    f"'{path}' is a recording, and a transcript would be written in its place: choose another "
+                    "--output-dir or --output-format."
+                )
 
     def refuse_existing(self) -> None:
         """Raise where one is there.
@@ -57,19 +74,23 @@ class Outputs:
                 raise InputError(f"'{path}' cannot be written: {error.strerror or error}.") from error
 
 
-def formats_of(directory: str | None, format: str | None) -> tuple[str, ...]:
-    """The formats that are asked for; all where only a directory is named, none where neither is.
+def identities(paths: Iterable[str | Path]) -> set[tuple[int, int]]:
+    """Device and inode of each file that is there: the same whatever name or link leads to it."""
+    found = set()
+    for path in paths:
+        try:
+            facts = Path(path).stat()
+        except (OSError, ValueError):  # ValueError: a null byte
+            continue
+        found.add((facts.st_dev, facts.st_ino))
+    return found
 
-    Raises:
-        InputError: there is no such format.
-    """
-    if format is None:
-        return () if directory is None else FORMATS
-    wanted = [name.strip().lower() for name in format.split(",")]
-    unknown = [name for name in wanted if name not in (*FORMATS, "all")]
-    if unknown:
-        raise InputError(f"There is no output format '{unknown[0]}'; expected {', '.join(FORMATS)} or all.")
-    return FORMATS if "all" in wanted else tuple(dict.fromkeys(wanted))
+
+def formats_of(directory: str | None, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The formats that are asked for; all where only a directory is named, none where neither is."""
+    if wanted is not None:
+        return wanted
+    return () if directory is None else FORMATS
 
 
 def planned(inputs: Sequence[str], directory: str | None, formats: Sequence[str]) -> list[Outputs]:

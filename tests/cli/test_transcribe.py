@@ -144,7 +144,14 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
         ("--condition_on_previous_text True", ""),
         ("--condition_on_previous_text=False", "--no-condition-on-previous-text"),
         ("--output_dir my_files --model=a_b", "--output-dir my_files --model=a_b"),
-        ("-- --a_b", "-- --a-b"),
+        ("-- --a_b --word_timestamps True", "-- --a_b --word_timestamps True"),
+        ("--word-timestamps=yes --word-timestamps=1", "--word-timestamps --word-timestamps"),
+        ("--word-timestamps=On a.mp3", "--word-timestamps a.mp3"),
+        ("--word-timestamps=no --word-timestamps=0 --word-timestamps=off", ""),
+        ("--word_timestamps on a.mp3", "--word-timestamps a.mp3"),
+        ("--condition_on_previous_text False a.mp3", "--no-condition-on-previous-text a.mp3"),
+        ("--condition-on-previous-text 0 a.mp3", "--no-condition-on-previous-text a.mp3"),
+        ("--condition-on-previous-text a.mp3", "a.mp3"),
     ],
 )
 def test_other_spellings(given: str, meant: str) -> None:
@@ -207,6 +214,30 @@ def test_what_was_written_is_kept(command: Command, scripted: Scripted) -> None:
     assert (outcome.code, Path("a.txt").read_text()) == (0, "It is a.\nThe end.\n")
 
 
+def test_a_recording_is_not_overwritten_by_its_transcript(command: Command, scripted: Scripted) -> None:
+    Path("talk.json").write_text("sound")
+    Path("link.wav").symlink_to("link.json")
+    Path("link.json").write_text("sound")
+    for choice in ("--overwrite", "--skip-existing"):
+        for given, output in (("talk.json", "talk.json"), ("link.wav", "link.json")):
+            outcome = command("transcribe", given, "-f", "txt,json", choice)
+            assert outcome.code == 1
+            assert f"'{output}' is a recording, and a transcript would be written in its place" in outcome.err
+            assert (Path(output).read_text(), scripted.options) == ("sound", {})
+    outcome = command("transcribe", "talk.json", "a.mp3", "-f", "json", "--overwrite")
+    assert outcome.code == 1
+    assert outcome.err.endswith("nest: 1 of 2 recordings failed:\n  talk.json\n")
+    assert [source for source, _ in scripted.calls] == ["a.mp3"]
+    assert command("transcribe", "talk.json", "-f", "txt").code == 0
+
+
+def test_only_what_is_missing_is_written(command: Command, scripted: Scripted) -> None:
+    Path("a.txt").write_text("mine")
+    assert command("transcribe", "a.mp3", "-f", "txt,srt", "--skip-existing").code == 0
+    assert Path("a.txt").read_text() == "mine"
+    assert "It is a." in Path("a.srt").read_text()
+
+
 def test_a_killed_job_goes_on_where_it_was(command: Command, scripted: Scripted) -> None:
     names = [f"{number}.mp3" for number in range(9)]
     for name in (*names, "killed.mp3"):
@@ -238,16 +269,8 @@ def test_a_damaged_recording_is_said_to_be(command: Command, scripted: Scripted)
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "Nothing to transcribe: give a FILE"),
-        (
-            ["a.mp3", "-f", "doc"],
-            "There is no output format 'doc'; expected txt, srt, vtt, tsv, json or all.",
-        ),
-        (["a.mp3", "--start", "late"], "--start late is no time: expected seconds such as 90.5"),
-        (["a.mp3", "--duration", "1:2:3:4"], "--duration 1:2:3:4 is no time"),
         (["a.mp3", "sub/a.wav", "-f", "txt"], "a.mp3 and sub/a.wav would all be written as 'a'"),
         (["a.mp3", "-o", "b.mp4"], "--output-dir is 'b.mp4', which is no directory."),
-        (["a.mp3", "--max-line-count", "2"], "A number of lines means nothing without their width"),
         (
             ["a.mp3", "--language", "French"],
             "This model transcribes English only, and language 'fr' was asked for.",
@@ -270,6 +293,47 @@ def test_what_means_nothing_is_refused_before_any_work(
     assert outcome.code == 1
     assert said in outcome.err
     assert scripted.calls == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "Nothing to transcribe: give a FILE"),
+        ("a.mp3 -f doc", "There is no output format 'doc'; expected txt, srt, vtt, tsv, json or all."),
+        ("a.mp3 --start late", "Argument --start: late is no time: expected seconds such as 90.5"),
+        ("a.mp3 --start -1", "Argument --start: -1 is no time"),
+        ("a.mp3 --start inf", "Argument --start: inf is no time"),
+        ("a.mp3 --duration 1:2:3:4", "Argument --duration: 1:2:3:4 is no time"),
+        ("a.mp3 --duration 0", "Argument --duration: 0 is no length of a recording; expected a time over 0."),
+        ("a.mp3 --max-line-count 2", "--max-line-count means nothing without --max-line-width"),
+        (
+            "a.mp3 --max-line-width 0",
+            "Argument --max-line-width: 0 is no integer from 1.",
+        ),
+        ("a.mp3 --backend tourch", "There is no backend 'tourch'; nest has torch, jax"),
+        (
+            "a.mp3 --temperature=-1e18",
+            "Argument --temperature: -1e18 is no temperature; expected a number from 0",
+        ),
+        ("a.mp3 --temperature=-inf", "Argument --temperature: -inf is no temperature"),
+        ("a.mp3 --temperature=nan", "Argument --temperature: nan is no temperature"),
+        ("a.mp3 --temperature hot", "Argument --temperature: hot is no temperature"),
+        ("a.mp3 --compression-ratio-threshold nan", "--compression-ratio-threshold: nan is no threshold"),
+        ("a.mp3 --logprob-threshold nan", "--logprob-threshold: nan is no threshold"),
+        ("a.mp3 --no-speech-threshold x", "--no-speech-threshold: x is no threshold"),
+        (
+            "a.mp3 --word-timestamps=maybe",
+            "Argument --word-timestamps: 'maybe' switches nothing; expected one",
+        ),
+        ("a.mp3 --condition_on_previous_text=", "Argument --condition-on-previous-text: '' switches nothing"),
+    ],
+)
+def test_wrong_usage(command: Command, scripted: Scripted, given: str, said: str) -> None:
+    outcome = command("transcribe", *given.split())
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert outcome.err.endswith(" See: nest transcribe --help\n")
+    assert scripted.options == {}
 
 
 def test_skipping_and_overwriting_exclude_each_other(command: Command, scripted: Scripted) -> None:
