@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["attributes", "code", "count", "element", "escape", "fence", "file_size", "table", "tabs"]
+__all__ = [
+    "attributes",
+    "code",
+    "count",
+    "element",
+    "escape",
+    "fence",
+    "file_size",
+    "in_markdown",
+    "table",
+    "tabs",
+]
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -13,6 +25,12 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 def escape(text: object) -> str:
     """Text as HTML shows it, in elements and in quoted attributes."""
     return html.escape(str(text), quote=True)
+
+
+def in_markdown(text: object) -> str:
+    """Text within a line of Markdown: one line, of which nothing is a mark, HTML or an attribute list."""
+    line = " ".join(str(text).split())
+    return re.sub(r"[\\`*_{}\[\]!#|:=&<>\"']", lambda mark: f"&#{ord(mark.group())};", line)
 
 
 def attributes(**values: object) -> str:

@@ -64,7 +64,7 @@ def _of_type(run: ParityRun, dtype: str) -> str:
         "Tolerance",
         *(f"{name}, f32" if name in _LIBRARIES else f"{name}, {dtype}" for name in backends),
     ]
-    return table(head, body, class_="nest-parity") + _by_plan(shown, outputs, backends, dtype) + _cached(rows)
+    return _table(head, body) + _by_plan(shown, outputs, backends, dtype) + _cached(rows)
 
 
 def _any_failed(rows: Iterable[ParityRow], output: str) -> bool:
@@ -119,8 +119,13 @@ def _by_plan(rows: Sequence[ParityRow], outputs: Sequence[str], backends: Sequen
         body.append([escape(output), *cells])
     batches = sorted({batch for row in rows for batch in row.batches if row.backend not in _LIBRARIES})
     words = f"By plan, {dtype}: max|Δ|, the worst over batches of {' and '.join(map(str, batches))}"
-    inner = table(["Output", *(f"{name}, {plan}" for name, plan in places)], body, class_="nest-parity")
-    return f"<details><summary>{words}</summary>{inner}</details>\n"
+    inner = _table(["Output", *(f"{name}, {plan}" for name, plan in places)], body)
+    return f"<details><summary>{escape(words)}</summary>{inner}</details>\n"
+
+
+def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """A table under headings of plain text; cells are HTML already."""
+    return table([escape(cell) for cell in head], body, label=", ".join(head), class_="nest-parity")
 
 
 def _cached(rows: Sequence[ParityRow]) -> str:

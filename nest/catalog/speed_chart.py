@@ -51,7 +51,9 @@ def _figure(method: Method, key: str, most: dict[str, float]) -> str:
     if not most.get(key):
         return text
     kind = "memory" if key in _MEMORY else method.kind
-    width = max(1, round(100 * value / most[key]))
+    width = max(
+        1, round(100 * (value / most[key]))
+    )  # of two figures as they come: 100 times one may be too much
     bar = element(
         "span", "", class_=f"nest-bar nest-bar--{kind}", style=f"width:{width}%", aria_hidden="true"
     )

@@ -14,6 +14,7 @@ from nest.catalog.facts import Facts
 from nest.catalog.measured import summary
 from nest.catalog.readme import read
 from nest.catalog.sections.numbers import section
+from nest.catalog.speed_chart import speed_chart
 from nest.ir.printer import digest
 from nest.loading import program_of
 from nest.registry import cards, find, zoo_directory
@@ -142,6 +143,39 @@ class TestParity:
         assert "On a processor: not measured." in text
         assert "On a GPU: not measured." in text
         assert "<table" not in text.partition("### Parity")[2]
+
+
+HOSTILE = "<b>x</b>\n\n# y [a](b) {: onclick=z }"
+"""What a file of somebody else's may have in any text."""
+
+
+class TestHostile:
+    def test_a_matrix_s_texts_are_no_html(self, folder: Path) -> None:
+        texts = {"dtype": "<b>f32", "plan": "<b>exact", "output": "<b>out", "limit": "<b>1"}
+        failed = {**texts, "output": "<b>bad", "status": "failed", "reason": "<b>no"}
+        out = {**texts, "output": "<b>load", "status": "left out", "reason": "<b>left"}
+        matrix(folder, row("torch", **texts), row("jax", **{**failed, "tokens": "<b>"}), row("<b>", **out))
+        text = shown(folder)
+        assert "<b>" not in text
+        assert "<summary>By plan, &lt;b&gt;f32: " in text
+        assert 'aria-label="Output, Tolerance, torch, &lt;b&gt;f32, jax, &lt;b&gt;f32"' in text
+
+    def test_a_machine_s_name_is_one_line_of_plain_text(self, folder: Path) -> None:
+        run = speed(method("nest torch", 10.0))
+        write_bench(folder, [run.model_copy(update={"environment": {"processor": HOSTILE}})])
+        (heading,) = re.findall(r"^#### .*$", shown(folder), re.MULTILINE)
+        assert heading == (
+            "#### &#60;b&#62;x&#60;/b&#62; &#35; y &#91;a&#93;(b) &#123;&#58; onclick&#61;z &#125;, 2 threads, f32"
+        )
+        assert "<b>" not in shown(folder)
+
+
+def test_figures_of_any_size_are_drawn() -> None:
+    for value in (1e308, 1e-300):  # such as no file may have: pages are drawn of runs in memory too
+        run = speed(method("nest torch", 10.0), method("nest jax", 1e-3))
+        for one in run.methods:
+            one.metrics["pictures_per_s"] = value
+        assert "width:100%" in speed_chart(run, "image-classification")
 
 
 class TestSpeed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nest.catalog.facts import Facts
-from nest.catalog.markup import escape
+from nest.catalog.markup import escape, in_markdown
 from nest.catalog.metrics import busy, hardware, work_words
 from nest.catalog.parity_table import conditions_words, parity_table
 from nest.catalog.readme import Readme
@@ -38,7 +38,9 @@ def _exactness(facts: Facts) -> list[str]:
     for run in sorted(current, key=lambda run: (run.configuration != "full", run.weights != "real")):
         parts += [f"#### {_title(run)}", f"<p>{escape(_when(run))}</p>", parity_table(run)]
     stale = [run for run, now in facts.parity if not now]
-    parts += [f"{_title(run)}, {_date(run)}: of another definition, so not measured." for run in stale]
+    parts += [
+        f"{_title(run)}, {in_markdown(_date(run))}: of another definition, so not measured." for run in stale
+    ]
     if not any(run.weights == "real" for run in current):
         parts.append("With the checkpoint's weights: not measured.")
     return parts if facts.parity else [parts[0], "Not measured."]
@@ -63,7 +65,11 @@ def _speed(facts: Facts) -> list[str]:
     if current:
         parts.append(f"Medians; methods took turns in one run. [All figures]({BENCH_FILE}).")
     for run in current:
-        parts += [f"#### {_place(run)}", f"<p>{escape(_work(run))}</p>", speed_chart(run, facts.task)]
+        parts += [
+            f"#### {in_markdown(_place(run))}",
+            f"<p>{escape(_work(run))}</p>",
+            speed_chart(run, facts.task),
+        ]
     for device, words in (("cpu", "On a processor"), ("cuda", "On a GPU")):
         if not any(run.workload.get("device") == device for run in current):
             parts.append(f"{words}: not measured.")
