@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date, datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "EntryName",
     "EntryPath",
     "Fact",
+    "IsoDate",
     "Line",
     "Package",
     "RelativePath",
@@ -23,6 +25,7 @@ __all__ = [
     "Sha256",
     "Size",
     "TokenId",
+    "iso_date",
 ]
 
 _LINE = r"(?=.*\S)[^\x00-\x1f\x7f-\x9f]+"
@@ -109,6 +112,19 @@ def _entry_name(value: str) -> str:
     return value
 
 
+def iso_date(value: str) -> str:
+    """A date, with or without its time, as ISO 8601 writes it."""
+    try:
+        # fromisoformat takes shorter forms too; pages show the first ten characters.
+        date.fromisoformat(value[:10] if re.match(r"\d{4}-\d\d-\d\d", value) else "")
+        datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(
+            f"expected an ISO date, such as '2026-11-30' or '2026-11-30T17:04:44+00:00'; came {value!r:.80}"
+        ) from None
+    return value
+
+
 def _fact(value: Any) -> Any:
     """A definition's static fields are hashable: a list of the file is a tuple of the definition."""
     return tuple(map(_fact, value)) if isinstance(value, list) else value
@@ -120,6 +136,7 @@ Fact = Annotated[
 ]
 """The value of a generic (a size, an element type) or of a static field of the definition."""
 Line = Annotated[str, AfterValidator(_line), _pattern(_LINE)]
+IsoDate = Annotated[str, AfterValidator(iso_date)]
 EntryName = Annotated[str, AfterValidator(_entry_name), _pattern(_NAME)]
 Commit = Annotated[str, AfterValidator(_revision), _pattern(_COMMIT)]
 Package = Annotated[str, AfterValidator(_pinned_package), _pattern(_PACKAGE)]

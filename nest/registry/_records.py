@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 import pydantic
 
+from nest.errors import InputError
 from nest.registry._faults import Faults
 from nest.registry._json import json_lines
 from nest.registry._reading import parse_json, read_text
 
-__all__ = ["by_lines", "list_faults", "read_list", "replace_file"]
+__all__ = ["by_lines", "check_replaceable", "list_faults", "read_list", "replace_file"]
 
 Read = TypeVar("Read", bound=pydantic.BaseModel)
 
@@ -82,12 +83,33 @@ def replace_file(file: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; the old file is as it was.
     """
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    temporary = _beside(file)
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_replaceable(file: Path) -> None:
+    """Whether `replace_file` could write a file, found out by writing an empty one beside it.
+
+    Raises:
+        InputError: it cannot be written; names the file.
+    """
+    temporary = _beside(file)
+    try:
+        temporary.touch()
+        temporary.unlink()
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be written: {error.strerror or error}. Leave --save out, or measure a copy of the "
+            f"entry's folder that you may write to."
+        ) from error
+
+
+def _beside(file: Path) -> Path:
+    return file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
 
 
 def _kind(value: Any) -> str:

@@ -5,21 +5,34 @@ A list of runs, each of one machine and one workload. A run of another machine i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from nest.registry._fields import Line, Sha256
-from nest.registry._records import by_lines, read_list, replace_file
+from nest.registry._fields import IsoDate, Line, Sha256
+from nest.registry._records import by_lines, check_replaceable, read_list, replace_file
 from nest.registry.manifest import Table
 
-__all__ = ["BENCH_FILE", "BenchRun", "Method", "merged", "read_bench", "write_bench"]
+__all__ = ["BENCH_FILE", "BenchRun", "Method", "check_bench", "merged", "read_bench", "write_bench"]
 
 BENCH_FILE = "bench.json"
 
+_LEAST, _MOST = 1e-12, 1e15
+"""No time, rate or size that was measured lies outside; what does would be drawn as nonsense."""
+
+
+def _measurable(value: float) -> float:
+    if value and not _LEAST <= value <= _MOST:
+        raise ValueError(f"expected 0, or a figure from {_LEAST:.0e} to {_MOST:.0e}; came {value:g}")
+    return value
+
+
 Number = Annotated[float, Field(allow_inf_nan=False, ge=0)]
+Figure = Annotated[Number, AfterValidator(_measurable)]
 
 _MACHINE = ("machine", "processor", "cpus", "gpu", "gpus")
 """The facts of an environment that tell machines apart; versions of packages do not."""
@@ -38,7 +51,7 @@ class Method(Table):
 
     method: Line
     kind: Line
-    metrics: dict[str, Number] = Field(default_factory=dict)
+    metrics: dict[str, Figure] = Field(default_factory=dict)
     max_abs_diff: Number | None = None
     notes: str = ""
     error: str | None = None
@@ -60,12 +73,33 @@ class BenchRun(Table):
     `program` is the digest of the definition that was measured.
     """
 
-    date: Line
+    date: IsoDate
     environment: dict[str, str | int]
     workload: dict[str, str | int | float]
     methods: list[Method] = Field(min_length=1)
     reference: str | None = None
     program: Sha256 | None = None
+
+    @field_validator("methods")
+    @classmethod
+    def _each_once(cls, methods: list[Method]) -> list[Method]:
+        for key, count in Counter(method.key for method in methods).items():
+            if count > 1:
+                raise ValueError(f"{count} methods have the key '{key}'; expected one: take the others away")
+        return methods
+
+    @field_validator("reference")
+    @classmethod
+    def _reference_is_a_method(cls, reference: str | None, info: ValidationInfo) -> str | None:
+        keys = [method.key for method in info.data.get("methods", ())]
+        if reference is not None and keys and reference not in keys:
+            raise ValueError(f"expected the key of a method: {', '.join(keys)}; came '{reference}'")
+        return reference
+
+    @property
+    def failed(self) -> bool:
+        """Whether no method could be measured."""
+        return all(method.error is not None for method in self.methods)
 
     @property
     def machine(self) -> tuple[Any, ...]:
@@ -87,6 +121,17 @@ def read_bench(folder: Path, entry: str) -> list[BenchRun]:
     return read_list(folder / BENCH_FILE, entry, BenchRun)
 
 
+def check_bench(folder: Path, entry: str) -> None:
+    """Whether runs can be kept in `folder`: what is there is right, and may be replaced.
+
+    Raises:
+        ManifestError: the file is not right.
+        InputError: it cannot be written.
+    """
+    read_bench(folder, entry)
+    check_replaceable(folder / BENCH_FILE)
+
+
 def write_bench(folder: Path, runs: Sequence[BenchRun]) -> Path:
     """Write the runs, whole or not at all; returns the file.
 
@@ -99,6 +144,64 @@ def write_bench(folder: Path, runs: Sequence[BenchRun]) -> Path:
 
 
 def merged(kept: Sequence[BenchRun], new: BenchRun) -> list[BenchRun]:
-    """The runs with a new one, the newest first; one of the same machine and work goes."""
-    others = [run for run in kept if (run.machine, run.work) != (new.machine, new.work)]
+    """The runs with a new one, which comes first.
+
+    A run of the same machine, work, versions and definition becomes one with it: a method replaces that of the same
+    key, and the others stay. One of other versions stays beside it; one of another definition is of no use and goes.
+    """
+    others: list[BenchRun] = []
+    for run in kept:
+        if (run.machine, run.work) != (new.machine, new.work):
+            others.append(run)
+        elif run.environment == new.environment and run.program == new.program:
+            new = _together(run, new)
+        elif run.program is None or new.program in (None, run.program):
+            others.append(run)
     return [new, *others]
+
+
+def _together(old: BenchRun, new: BenchRun) -> BenchRun:
+    """Both runs as one, methods in the old one's order."""
+    measured = {method.key for method in new.methods}
+    kept = {method.key: method for method in old.methods if method.key not in measured}
+    reference = new.reference
+    if old.reference in kept and (reference is None or kept[old.reference].kind == "reference"):
+        reference = old.reference
+    found = {
+        **{method.key: method for method in old.methods},
+        **{key: _beside(method, old.reference, reference) for key, method in kept.items()},
+        **{method.key: _beside(method, new.reference, reference) for method in new.methods},
+    }
+    changed = {
+        "date": max(old.date, new.date, key=_moment),
+        "workload": {**new.workload, **_effort(old, new)},
+        "methods": list(found.values()),
+        "reference": reference,
+    }
+    return new.model_copy(update=changed)
+
+
+def _beside(method: Method, was: str | None, reference: str | None) -> Method:
+    """A method of a run with another reference: its distance to this one was not measured."""
+    if was == reference or method.max_abs_diff is None:
+        return method
+    return method.model_copy(update={"max_abs_diff": None})
+
+
+def _effort(old: BenchRun, new: BenchRun) -> dict[str, int | float]:
+    """Of two runs that become one, the fewer rounds and the higher load: no figure looks better measured than it is."""
+    found: dict[str, int | float] = {}
+    for key, worse in (("rounds", min), ("warmup", min), ("load_average", max)):
+        numbers = list(_numbers(run.workload.get(key) for run in (old, new)))
+        if numbers:
+            found[key] = worse(numbers)
+    return found
+
+
+def _numbers(values: Iterable[object]) -> Iterable[int | float]:
+    return (value for value in values if isinstance(value, int | float))
+
+
+def _moment(date: str) -> datetime:
+    found = datetime.fromisoformat(date)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -6,17 +6,18 @@ is the digest of what was measured, so that nobody takes its numbers for those o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from nest.registry._fields import Commit, Line, Sha256
-from nest.registry._records import by_lines, read_list, replace_file
+from nest.registry._fields import Commit, Line, Sha256, iso_date
+from nest.registry._records import by_lines, check_replaceable, read_list, replace_file
 from nest.registry.manifest import Table
 
-__all__ = ["PARITY_FILE", "ParityRow", "ParityRun", "merged", "read_parity", "write_parity"]
+__all__ = ["PARITY_FILE", "ParityRow", "ParityRun", "check_parity", "merged", "read_parity", "write_parity"]
 
 PARITY_FILE = "parity.json"
 
@@ -62,6 +63,25 @@ class ParityRun(Table):
     conditions: dict[str, str | int]
     rows: list[ParityRow] = Field(min_length=1)
 
+    @field_validator("conditions")
+    @classmethod
+    def _dated(cls, conditions: dict[str, str | int]) -> dict[str, str | int]:
+        if "date" in conditions:
+            iso_date(str(conditions["date"]))
+        return conditions
+
+    @field_validator("rows")
+    @classmethod
+    def _each_once(cls, rows: list[ParityRow]) -> list[ParityRow]:
+        places = Counter((*_place(row), row.output, str(row.batches)) for row in rows)
+        for (backend, plan, dtype, output, batches), count in places.items():
+            if count > 1:
+                where = ", ".join(word for word in (backend, plan, dtype, f"batches {batches}") if word)
+                raise ValueError(
+                    f"{count} rows are of '{output}' on {where}; expected one: take the others away"
+                )
+        return rows
+
 
 def read_parity(folder: Path, entry: str) -> list[ParityRun]:
     """The runs of the entry in `folder`; none where it has no such file.
@@ -70,6 +90,17 @@ def read_parity(folder: Path, entry: str) -> list[ParityRun]:
         ManifestError: the file is not right; says all that is wrong with it.
     """
     return read_list(folder / PARITY_FILE, entry, ParityRun)
+
+
+def check_parity(folder: Path, entry: str) -> None:
+    """Whether runs can be kept in `folder`: what is there is right, and may be replaced.
+
+    Raises:
+        ManifestError: the file is not right.
+        InputError: it cannot be written.
+    """
+    read_parity(folder, entry)
+    check_replaceable(folder / PARITY_FILE)
 
 
 def write_parity(folder: Path, runs: Sequence[ParityRun]) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nest.errors import ManifestError
+from nest.errors import InputError, ManifestError
 from nest.registry import bench, find, names, parity
 from nest.registry.bench import BenchRun, read_bench, write_bench
 from nest.registry.parity import ParityRun, read_parity, write_parity
@@ -40,6 +40,22 @@ def speed(processor: str = "A", device: str = "cpu", ms: float = 1.0, **workload
             "reference": None,
         }
     )
+
+
+def speeds(
+    *keys: str, date: str = "2026-11-30", ms: float = 1.0, difference: float | None = None, **workload: Any
+) -> dict[str, Any]:
+    methods = [
+        {
+            "method": key,
+            "kind": "reference" if key == "eager" else "nest",
+            "key": key,
+            "metrics": {"encode_ms": ms},
+            "max_abs_diff": difference,
+        }
+        for key in keys
+    ]
+    return {**speed(**workload).model_dump(), "date": date, "methods": methods}
 
 
 class TestParity:
@@ -89,6 +105,44 @@ class TestBench:
         (run,) = bench.merged([speed()], speed(ms=2.0, rounds=9))
         assert run.methods[0].metrics == {"encode_ms": 2.0}
 
+    def test_a_method_measured_alone_leaves_the_others(self) -> None:
+        before = {
+            **speeds("eager", "torch", date="2026-11-29", rounds=5, load_average=0.2),
+            "reference": "eager",
+        }
+        new = speeds("torch", "jax", date="2026-11-30", ms=2.0, rounds=9, load_average=0.1)
+        (run,) = bench.merged([BenchRun.model_validate(before)], BenchRun.model_validate(new))
+        assert {m.key: m.metrics["encode_ms"] for m in run.methods} == {
+            "eager": 1.0,
+            "torch": 2.0,
+            "jax": 2.0,
+        }
+        assert (run.date, run.reference) == ("2026-11-30", "eager")
+        assert (run.workload["rounds"], run.workload["load_average"]) == (5, 0.2)
+
+    def test_the_newest_date_counts_whichever_came_last(self) -> None:
+        late, early = "2026-11-30T01:00:00+00:00", "2026-11-30T02:00:00+02:00"
+        runs = [BenchRun.model_validate(speeds(key, date=date)) for key, date in (("a", late), ("b", early))]
+        assert bench.merged(runs[:1], runs[1])[0].date == late
+
+    def test_a_distance_to_another_reference_is_not_shown(self) -> None:
+        before = {**speeds("eager", "jax", difference=1e-6), "reference": "eager"}
+        new = {**speeds("torch", difference=0.0), "reference": "torch"}
+        (run,) = bench.merged([BenchRun.model_validate(before)], BenchRun.model_validate(new))
+        assert run.reference == "eager"
+        assert {m.key: m.max_abs_diff for m in run.methods} == {"eager": 1e-6, "jax": 1e-6, "torch": None}
+
+    def test_other_versions_are_kept_apart(self) -> None:
+        new = speed(ms=2.0)
+        new = new.model_copy(update={"environment": {**new.environment, "torch": "2.14.0"}})
+        assert bench.merged([speed()], new) == [new, speed()]
+
+    def test_another_definition_s_run_goes(self) -> None:
+        old, new = (
+            BenchRun.model_validate({**speeds(key), "program": digit * 64}) for key, digit in ("a0", "b1")
+        )
+        assert bench.merged([old], new) == [new]
+
     @pytest.mark.parametrize("other", [{"device": "cuda"}, {"threads": 1}])
     def test_other_work_is_kept_beside(self, other: dict[str, Any]) -> None:
         assert len(bench.merged([speed()], speed(**other))) == 2
@@ -136,6 +190,33 @@ BAD: dict[str, tuple[str, Any, str]] = {
         [{**speed().model_dump(), "methods": [{"method": "a", "kind": "nest", "key": "a", "metrics": {"ms": -1.0}}]}],
         "'[0].methods[0].metrics.ms': input should be greater than or equal to 0; came -1.0",
     ),
+    "a speed that is too much": (
+        "bench.json", [speeds("a", ms=1e308)],
+        "'[0].methods[0].metrics.encode_ms': expected 0, or a figure from 1e-12 to 1e+15; came 1e+308",
+    ),
+    "a speed that is too little": ("bench.json", [speeds("a", ms=1e-300)], "came 1e-300"),
+    "two methods of a key": (
+        "bench.json", [speeds("a", "b", "a")], "'[0].methods': 2 methods have the key 'a'; expected one",
+    ),
+    "no such reference": (
+        "bench.json", [{**speeds("a", "b"), "reference": "c"}],
+        "'[0].reference': expected the key of a method: a, b; came 'c'",
+    ),
+    "a date in words": (
+        "bench.json", [speeds("a", date="yesterday")],
+        "'[0].date': expected an ISO date, such as '2026-11-30' or '2026-11-30T17:04:44+00:00'; came 'yesterday'",
+    ),
+    "a day that is none": ("bench.json", [speeds("a", date="2026-02-30")], "came '2026-02-30'"),
+    "a date without hyphens": ("bench.json", [speeds("a", date="20261130")], "came '20261130'"),
+    "a matrix's date": (
+        "parity.json",
+        [{**matrix(row("torch")).model_dump(exclude_none=True), "conditions": {"date": "30.11.2026"}}],
+        "'[0].conditions': expected an ISO date",
+    ),
+    "two rows of a place": (
+        "parity.json", [{**matrix(row("torch")).model_dump(exclude_none=True), "rows": [row("torch")] * 2}],
+        "'[0].rows': 2 rows are of 'encode' on torch, exact, f32, batches [1, 3]; expected one",
+    ),
 }  # fmt: skip
 
 
@@ -176,3 +257,23 @@ def test_what_the_zoo_has_is_read_and_written_alike(tmp_path: Path) -> None:
                 assert (tmp_path / file).read_bytes() == (folder / file).read_bytes(), f"{name}/{file}"
                 seen += 1
     assert seen >= 35
+
+
+@pytest.mark.parametrize(
+    ("check", "name"), [(bench.check_bench, "bench.json"), (parity.check_parity, "parity.json")]
+)
+def test_a_target_is_looked_at_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: Any, name: str
+) -> None:
+    check(tmp_path, "x")
+    assert list(tmp_path.iterdir()) == []  # a look leaves nothing
+
+    def read_only(*_: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", read_only)
+    with pytest.raises(InputError, match=f"{name} cannot be written: Permission denied"):
+        check(tmp_path, "x")
+    (tmp_path / name).write_text("{", "utf-8")
+    with pytest.raises(ManifestError, match=f"{name}:1: not valid JSON"):
+        check(tmp_path, "x")
