@@ -30,6 +30,20 @@ class Backend:
         """The command that installs it."""
         return f"pip install 'nest-zoo{f'[{self.extra}]' if self.extra else ''}'"
 
+    def check(self, name: str) -> None:
+        """Whether its framework can be imported, found out without importing it.
+
+        Raises:
+            MissingDependencyError: it is not installed; the message has the command that installs it.
+        """
+        missing = [module for module in self.modules if find_spec(module) is None]
+        if missing:
+            raise MissingDependencyError(
+                f"The package '{missing[0]}' is needed for the backend '{name}', and it is not installed. Install it "
+                f"with: {self.remedy}",
+                name=missing[0],
+            )
+
 
 BACKENDS: Mapping[str, Backend] = {
     "torch": Backend(("torch",), "torch", "a torch.nn.Module"),

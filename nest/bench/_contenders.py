@@ -71,6 +71,8 @@ def contender(method: Method, work: Work, weights: str | None) -> Contender:
 
 def _nest(entry: Entry, method: Method, work: Work, weights: str | None) -> Contender:
     options: dict[str, Any] = {"threads": work.threads} if method.backend == "onnx" else {}
+    if method.backend == "onnx" and work.device == "cuda":
+        options["providers"] = ["CUDAExecutionProvider"]
     if method.backend == "torch":
         options["device"] = work.device
         _torch_threads(work)

@@ -14,7 +14,7 @@ import sys
 from time import perf_counter
 from typing import IO, Any
 
-from nest.errors import NestError
+from nest.errors import MissingDependencyError, NestError
 
 __all__ = ["Lane"]
 
@@ -24,14 +24,16 @@ class Lane:
 
     Args:
         threads: the size of each library's pool; none may count more cores than it is lent.
+        pinned: to so many cores, and to the processor: jax would compute on a GPU wherever there is one.
     """
 
     def __init__(self, threads: int, *, pinned: bool = True) -> None:
         pools = {f"{n}_NUM_THREADS": str(threads) for n in ("OMP", "MKL", "OPENBLAS")}
+        platform = {"JAX_PLATFORMS": "cpu"} if pinned else {}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "nest.bench._lane", str(threads if pinned else 0)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **pools, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+            env={**os.environ, **pools, **platform, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
         )  # fmt: skip
 
     def send(self, what: str, **facts: Any) -> None:
@@ -77,6 +79,13 @@ class _Server:
     def __init__(self) -> None:
         self.loaded: dict[str, Any] = {}
 
+    def device(self, backend: str, device: str) -> Any:
+        """Whether a backend computes on a device here."""
+        from nest.bench._devices import check_device
+
+        check_device(backend, device)
+        return {}
+
     def load(
         self, key: str, method: dict[str, Any], work: dict[str, Any], weights: str | None, into: str
     ) -> Any:
@@ -84,8 +93,10 @@ class _Server:
         import numpy as np
 
         from nest.bench._contenders import Method, contender
+        from nest.bench._devices import check_device
         from nest.bench._work import Work
 
+        check_device(method["backend"], work["device"])
         before = _device_memory(begin=True)
         made = contender(Method(**method), Work(**work), weights)
         start = perf_counter()
@@ -127,6 +138,8 @@ class _Server:
             except Exception as error:  # one contender's failure is its row, and others go on
                 text = " ".join(str(error).split())[:300]
                 made = {"error": text if isinstance(error, NestError) else f"{type(error).__name__}: {text}"}
+                if isinstance(error, MissingDependencyError):
+                    made["missing"] = error.name or ""
             answers.write(json.dumps(made) + "\n")
             answers.flush()
 

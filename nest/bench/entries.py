@@ -22,9 +22,10 @@ import numpy as np
 
 from nest.bench._compare import fault
 from nest.bench._contenders import LIBRARY, Method
+from nest.bench._devices import check_frameworks, elsewhere, library_installed
 from nest.bench._lane import Lane
 from nest.bench._work import Kind, Work, figures, job_of
-from nest.errors import FetchError, NestError
+from nest.errors import FetchError, MissingDependencyError, NestError
 from nest.ir.inventory import parameters
 from nest.ir.parammap import TensorSpec
 from nest.ir.printer import digest
@@ -38,7 +39,10 @@ from nest.verify.weights import lively_parameters
 from nest.weights import fetch
 from nest.weights.writer import write_safetensors
 
-__all__ = ["bench", "library_known", "methods_of", "save", "weights_of"]
+__all__ = [
+    "LIBRARY", "bench", "check_frameworks", "elsewhere", "library_installed", "library_known",
+    "methods_of", "save", "weights_of",
+]  # fmt: skip
 
 _NEW_TOKENS = {"speech": 24}
 Told = Callable[[str], None]
@@ -63,8 +67,11 @@ def bench(
         told: called with a line on what goes on.
 
     Raises:
+        MissingDependencyError: the framework of a contender is not installed, or cannot be imported.
         NestError: the entry, or its weights.
     """
+    if lane_of is None:
+        check_frameworks(dict.fromkeys(method.backend for method in methods))
     entry = find(name)
     program = program_of(entry)
     work = replace(work, entry=entry.reference)
@@ -128,7 +135,7 @@ class _Run:
         """Load the contenders of one lane."""
         for method in methods:
             self.told(f"{self.entry.name}: {method.title} loads")
-            self.said[method.key] = self.lanes[method.key].ask(
+            said = self.lanes[method.key].ask(
                 "load",
                 key=method.key,
                 method=asdict(method),
@@ -136,6 +143,9 @@ class _Run:
                 weights=None if self.weights is None else str(self.weights),
                 into=str(folder / f"{method.key}.npz"),
             )
+            if "missing" in said:
+                raise MissingDependencyError(str(said["error"]), name=said["missing"])
+            self.said[method.key] = said
 
     def _compare(self, key: str) -> None:
         if self.reference is None and all(np.isfinite(array).all() for array in self.results[key].values()):
@@ -222,8 +232,14 @@ def weights_of(name: str, asked: str | None, *, offline: bool) -> str:
     return "real"
 
 
-def save(run: BenchRun, entry: Entry) -> Path:
-    """Keep a run in the entry's `bench.json`: see `nest.registry.bench.merged` for what it replaces."""
+def save(run: BenchRun, entry: Entry) -> Path | None:
+    """Keep a run in the entry's `bench.json`: see `nest.registry.bench.merged` for what it replaces.
+
+    Returns:
+        The file; None where every method failed, of which nothing is kept.
+    """
+    if run.failed:
+        return None
     return write_bench(entry.directory, merged(read_bench(entry.directory, entry.name), run))
 
 

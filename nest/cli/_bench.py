@@ -8,18 +8,29 @@ from typing import Any
 
 from nest.cli._check import chosen
 from nest.cli._format import json_text
-from nest.errors import NestError
-from nest.registry.bench import BenchRun
+from nest.cli._targets import check_targets
+from nest.errors import CallError, NestError
+from nest.registry import find
+from nest.registry.bench import BenchRun, check_bench
+
+__all__ = ["main"]
+
+USAGE = 2
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.all and args.names:
+        sys.stderr.write("nest: error: --all and NAME exclude each other. See: nest bench --help\n")
+        return USAGE
     runs: dict[str, list[dict[str, Any]]] = {}
     failed = False
     names = chosen(args)
+    check_targets(names, args, check_bench)
+    contenders = _contenders(args)
     for name in names:
         for dtype in args.dtype or ["f32"]:
             try:
-                run = _measured(name, dtype, args)
+                run = _measured(name, dtype, contenders, args)
             except NestError as error:
                 if len(names) == 1:
                     raise
@@ -36,20 +47,40 @@ def main(args: argparse.Namespace) -> int:
     return int(failed)
 
 
-def _measured(name: str, dtype: str, args: argparse.Namespace) -> BenchRun:
-    from nest.backends.installed import BACKENDS
-    from nest.bench._work import Work
-    from nest.bench.entries import bench, library_known, methods_of, save, weights_of
-    from nest.loading import program_of
-    from nest.registry import find
+def _contenders(args: argparse.Namespace) -> list[str]:
+    """The backends, and the reference library, that can be measured here; each that was named, or an error.
 
-    backends = args.backend or [
-        n
-        for n in BACKENDS
-        if n != "reference" and BACKENDS[n].installed and not (n == "onnx" and args.device == "cuda")
-    ]
-    library = not args.no_library and library_known(name)
+    Raises:
+        MissingDependencyError: the framework of a backend that was named is not installed.
+        CallError: it computes on another device than the one named, or none does on that one.
+    """
+    from nest.backends.installed import BACKENDS
+    from nest.bench.entries import LIBRARY, check_frameworks, elsewhere, library_installed
+
+    check_frameworks(args.backend)
+    here = [name for name in BACKENDS if name != "reference" and BACKENDS[name].installed]
+    library = [LIBRARY] if not args.no_library and library_installed() else []
+    if not library and not args.no_library:
+        sys.stderr.write("nest: the reference library is left out: transformers or torch is not installed.\n")
+    wanted = args.backend or here
+    wrong = elsewhere([*wanted, *library], args.device)
+    backends = [name for name in wanted if name not in wrong]
+    refused = [wrong[name] for name in wanted if name in wrong]
+    if refused and (args.backend or not backends):
+        raise CallError(" ".join(refused))
+    for why in wrong.values():
+        sys.stderr.write(f"nest: left out: {why}\n")
+    return [*backends, *(name for name in library if name not in wrong)]
+
+
+def _measured(name: str, dtype: str, contenders: list[str], args: argparse.Namespace) -> BenchRun:
+    from nest.bench._work import Work
+    from nest.bench.entries import LIBRARY, bench, library_known, methods_of, save, weights_of
+    from nest.loading import program_of
+
+    library = LIBRARY in contenders and library_known(name)
     graphs = args.device == "cuda" and program_of(find(name)).root.has_state
+    backends = [one for one in contenders if one != LIBRARY]
     methods = methods_of(backends, args.plan or ("exact", "fast"), graphs=graphs, library=library)
     work = Work(
         name,
@@ -61,7 +92,8 @@ def _measured(name: str, dtype: str, args: argparse.Namespace) -> BenchRun:
     )
     run = bench(name, methods, work, rounds=args.rounds, told=_told)
     if args.save:
-        sys.stderr.write(f"nest: {save(run, find(name))}\n")
+        file = save(run, find(name))
+        sys.stderr.write(f"nest: {file or f'{name}: every method failed, so nothing is saved'}\n")
     return run
 
 

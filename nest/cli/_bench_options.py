@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from nest.backends.installed import BACKENDS
-from nest.cli._shared_options import NAME, offline
+from nest.cli._shared_options import NAME, at_least, offline
 
 __all__ = ["bench"]
 
@@ -42,7 +42,7 @@ def bench(command: ArgumentParser) -> None:
         ("rounds", 5, "how often each contender has its turn"),
     ):
         said = f"{words}; {default} by default"
-        command.add_argument(f"--{name}", metavar="N", type=_count, default=default, help=said)
+        command.add_argument(f"--{name}", metavar="N", type=at_least(1), default=default, help=said)
     command.add_argument("--no-library", action="store_true", help="leave the reference library out")
     command.add_argument(
         "--save",
@@ -51,10 +51,3 @@ def bench(command: ArgumentParser) -> None:
     )
     command.add_argument("--json", action="store_true", help="write JSON")
     offline(command)
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(f"{value} is not 1 or more")
-    return value

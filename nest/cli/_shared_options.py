@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 
-__all__ = ["NAME", "generics", "offline", "trust"]
+__all__ = ["NAME", "at_least", "generics", "offline", "trust"]
 
 NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
 """The help of an entry's name."""
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that takes a whole number from `least` on."""
+
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise ArgumentTypeError(f"a whole number, {least} or more, is expected; came '{text:.40}'")
+        return value
+
+    return number
 
 
 def generics(command: ArgumentParser, example: str = "") -> None:

@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from nest.backends.installed import BACKENDS
 from nest.cli._check import chosen
 from nest.cli._format import json_text
 from nest.cli._inspect import generics_of
+from nest.cli._targets import check_targets
 from nest.errors import NestError
 from nest.registry import find
+from nest.registry.parity import check_parity
 from nest.verify import Row, Setting, conditions, markdown, matrix, save, setting_of
 from nest.verify.library import knows
 from nest.verify.saving import check_kept
@@ -23,6 +26,9 @@ def main(args: argparse.Namespace) -> int:
     rows: list[Row] = []
     unmeasured: dict[str, str] = {}
     names = chosen(args)
+    check_targets(names, args, check_parity)
+    for backend in args.backend:
+        BACKENDS[backend].check(backend)
     for name in names:
         try:
             rows += _measured(name, args)

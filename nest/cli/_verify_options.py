@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from nest.backends.installed import BACKENDS
-from nest.cli._shared_options import NAME, generics, offline, trust
+from nest.cli._shared_options import NAME, at_least, generics, offline, trust
 
 __all__ = ["diff", "verify"]
 
@@ -48,7 +48,7 @@ def verify(command: ArgumentParser) -> None:
         "--batch",
         metavar="N",
         action="append",
-        type=int,
+        type=at_least(1),
         default=[],
         help="rows beside each other; may be repeated. 1 and 3 if left out",
     )
@@ -99,7 +99,7 @@ def _setting(command: ArgumentParser) -> None:
     )
     generics(command, ", such as -D DecoderLayers=2")
     command.add_argument(
-        "--seed", metavar="N", type=int, default=0, help="of random weights and drawn inputs"
+        "--seed", metavar="N", type=at_least(0), default=0, help="of random weights and drawn inputs"
     )
     offline(command)
     trust(command)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nest.backends.installed import BACKENDS
-from nest.errors import CallError
+from nest.errors import CallError, MissingDependencyError
 from nest.ir.plan import PLANS
 from nest.verify._measure import Published, common, measure, told
 from nest.verify._published import PublishedResults
@@ -47,7 +47,12 @@ def matrix(
     Args:
         backends: all that are installed if empty. plans: all that a backend has if empty.
         library: measure the reference library too, where it is installed.
+
+    Raises:
+        MissingDependencyError: the framework of a backend that is named is not installed, or cannot be imported.
     """
+    for backend in backends:
+        BACKENDS[backend].check(backend)
     published = library_of(setting.entry, setting.program, setting.params) if library else None
     beside = PublishedResults(setting, published) if published is not None else None
     yield from _cached_against_whole(setting)
@@ -65,6 +70,8 @@ def _on(
 ) -> Iterator[Row]:
     try:
         model = setting.load(backend, dtype)
+    except MissingDependencyError:
+        raise  # of this environment, and nothing about the entry
     except Exception as error:
         # A backend may not compute in an element type, and says so; everything loads in f32.
         status: Status = "left out" if isinstance(error, CallError) and dtype != "f32" else "failed"

@@ -18,7 +18,7 @@ from nest.bench._contenders import Method, contender
 from nest.bench._lane import Lane
 from nest.bench._work import Work, figures, job_of
 from nest.bench.entries import bench, methods_of, save, weights_of
-from nest.errors import FetchError
+from nest.errors import FetchError, MissingDependencyError
 from nest.loading import program_of
 from nest.registry import find, zoo_directory
 from nest.registry.bench import BenchRun, read_bench
@@ -42,6 +42,13 @@ class FakeLane:
             return {"load_s": 0.5, "first_s": 2.0, "peak_mib": 100.0}
         self.turn += 1
         return {"ms": {"embed": 10.0 * self.turn}, "peak_mib": 200.0} if what == "run" else {}
+
+
+class LaneWithout(FakeLane):
+    """A lane whose framework cannot be imported."""
+
+    def ask(self, what: str, **facts: Any) -> dict[str, Any]:
+        return {"error": "torch is not installed", "missing": "torch"}
 
 
 def measured(
@@ -89,6 +96,11 @@ class TestRun:
         run, _ = measured({}, errors={"nest-torch": "out of memory"})
         errors = {method.key: method.error for method in run.methods}
         assert errors == {"transformers-eager": None, "nest-torch": "out of memory", "nest-jax": None}
+
+    def test_a_framework_that_is_not_there_is_no_row(self) -> None:
+        lane = LaneWithout(RIGHT, [])
+        with pytest.raises(MissingDependencyError, match="torch is not installed"):
+            bench("resnet-18", METHODS, Work("resnet-18"), lane_of=lambda _: lane)  # type: ignore[arg-type, return-value]
 
     def test_without_a_reference_the_first_that_works_is_it(self) -> None:
         run, _ = measured({}, errors={"transformers-eager": "not here"})
@@ -277,6 +289,7 @@ def test_a_lane_tells_what_went_wrong_and_goes_on() -> None:
     try:
         assert lane.ask("run", key="nobody") == {"error": "KeyError: 'nobody'"}
         assert lane.ask("drop", key="nobody") == {}
+        assert lane.ask("device", backend="torch", device="cpu") == {}
     finally:
         lane.end()
     assert lane.ask("run", key="x") == {"error": "the process ended with code 0"}

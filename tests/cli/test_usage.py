@@ -49,6 +49,22 @@ COMMANDS = ", ".join(_NAMES.split())
         ),
         (["pull"], "The following arguments are required: NAME. See: nest pull --help"),
         (["pull", "a", "--all"], "--all and NAME exclude each other. See: nest pull --help"),
+        (["bench", "a", "--all"], "--all and NAME exclude each other. See: nest bench --help"),
+        *(
+            (
+                [*arguments.split(), came],
+                f"Argument {arguments.split()[-1]}: a whole number, {least} or more, is expected; came '{came}'. See: ",
+            )
+            for arguments, least, came in (
+                ("bench a --rounds", 1, "0"),
+                ("bench a --batch", 1, "0"),
+                ("bench a --threads", 1, "-1"),
+                ("bench a --rounds", 1, "many"),
+                ("verify a --batch", 1, "0"),
+                ("verify a --batch", 1, "-1"),
+                ("verify a --seed", 0, "-1"),
+            )
+        ),
         (["cache"], "The following arguments are required: ACTION. See: nest cache --help"),
         (
             ["cache", "list"],
