@@ -36,6 +36,7 @@ def test_the_entries_of_the_zoo_have_no_fault(name: str) -> None:
         "bindings",
         "samples",
         "parity",
+        "bench",
         "readme",
     ]
     (traced,) = said(report, "definition", "ok")
@@ -85,6 +86,7 @@ class TestTrust:
             "definition",
             "samples",
             "parity",
+            "bench",
             "readme",
         ]
 

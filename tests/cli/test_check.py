@@ -49,6 +49,8 @@ def test_one_entry_is_a_line_a_part(command: Command) -> None:
         ["note", "bindings"],
         ["ok", "bindings"],
         ["ok", "samples"],
+        ["ok", "parity"],
+        ["ok", "bench"],
         ["ok", "readme"],
     ]
     assert max(map(len, lines)) <= 100
