@@ -19,19 +19,20 @@ BACKENDS = ("torch", "jax", "nnx", "onnx")
 def index(entries: Sequence[Facts]) -> dict[str, bytes | Path]:
     """`index.md`, and `catalog.json` with the same facts for programs."""
     ordered = sorted(entries, key=_place)
+    listed = [(facts, summary(facts)) for facts in ordered]
     text = "\n\n".join(
         [
             "---\ntitle: Models\nhide: [navigation, toc]\n"
             'description: "Every model of the zoo: choose by task, size, licence and measured speed."\n---',
             "# Models",
             _controls(ordered),
-            f'<div class="nest-cards" id="nest-cards">{"".join(map(_card, ordered))}</div>',
-            _table(ordered),
+            f'<div class="nest-cards" id="nest-cards">{"".join(_card(*one) for one in listed)}</div>',
+            _table(listed),
             '<p class="nest-none" id="nest-none" hidden>No model matches. <a href="./">Show all</a></p>',
             '<script src="assets/index.js" defer></script>',
         ]
     )
-    data = json.dumps([_record(facts) for facts in ordered], indent=1, ensure_ascii=False)
+    data = json.dumps([_record(*one) for one in listed], indent=1, ensure_ascii=False)
     return {"index.md": (text + "\n").encode(), "catalog.json": (data + "\n").encode()}
 
 
@@ -102,8 +103,8 @@ def _marks(facts: Facts, found: Summary) -> str:
     )
 
 
-def _card(facts: Facts) -> str:
-    card, found = facts.card, summary(facts)
+def _card(facts: Facts, found: Summary) -> str:
+    card = facts.card
     line = " · ".join([f"{count(facts.parameter_count)} parameters", _size(facts), card.license])
     speed = f'<p class="nest-card__speed">{_speed(found, "cpu")}</p>' if found.cpu else ""
     return (
@@ -128,20 +129,20 @@ COLUMNS = (
 )
 
 
-def _table(entries: Sequence[Facts]) -> str:
+def _table(listed: Iterable[tuple[Facts, Summary]]) -> str:
     heads = "".join(
         f'<th scope="col" aria-sort="none"><button type="button" data-sort="{key}">{title}</button></th>'
         for key, title in COLUMNS
     )
-    rows = "".join(map(_row, entries))
+    rows = "".join(_row(*one) for one in listed)
     return (
         '<div class="nest-scroll" id="nest-table" tabindex="0" role="region" aria-label="All models as a table" hidden>'
         f'<table class="nest-table"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
 
 
-def _row(facts: Facts) -> str:
-    card, found = facts.card, summary(facts)
+def _row(facts: Facts, found: Summary) -> str:
+    card = facts.card
     cells = [
         f'<a href="{escape(card.name)}/">{escape(card.name)}</a>',
         escape(task_words(facts.task)),
@@ -176,8 +177,8 @@ def _backends(found: Summary) -> str:
     return f'<ul class="nest-marks">{"".join(items)}</ul>'
 
 
-def _record(facts: Facts) -> dict[str, object]:
-    card, found = facts.card, summary(facts)
+def _record(facts: Facts, found: Summary) -> dict[str, object]:
+    card = facts.card
     speeds = {"cpu": found.cpu, "gpu": found.gpu}
     return {
         "name": card.name,
