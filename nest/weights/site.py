@@ -94,13 +94,16 @@ def policy() -> Policy:
     return combined
 
 
+_OTHER_MACHINE_FILE = Path("/etc/xdg/nest/config.toml")
+_MACHINE_FILES = {
+    "win32": Path("C:/ProgramData/nest/config.toml"),
+    "darwin": Path("/Library/Application Support/nest/config.toml"),
+}
+
+
 def machine_file() -> Path:
     """The machine's file. No variable moves it: what it sets cannot be loosened."""
-    if sys.platform == "win32":
-        return Path("C:/ProgramData/nest/config.toml")
-    if sys.platform == "darwin":
-        return Path("/Library/Application Support/nest/config.toml")
-    return Path("/etc/xdg/nest/config.toml")
+    return _MACHINE_FILES.get(sys.platform, _OTHER_MACHINE_FILE)
 
 
 def user_file() -> Path:

@@ -31,7 +31,10 @@ def _isolated(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub-cache"))
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", os.devnull)
     monkeypatch.setattr("nest.weights.hub._UNREACHABLE", {})
-    monkeypatch.setattr("nest.weights.site.machine_file", lambda: tmp_path / "machine" / "config.toml")
+    # The paths, and not the function that gives them: whoever has imported it holds it already.
+    machine = tmp_path / "machine" / "config.toml"
+    monkeypatch.setattr("nest.weights.site._OTHER_MACHINE_FILE", machine)
+    monkeypatch.setattr("nest.weights.site._MACHINE_FILES", {})
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nest.errors import ConfigError, DigestError, FetchError
-from nest.weights import fetch
+from nest.weights import fetch, site
 from nest.weights.site import machine_file, policy, user_file
 
 from .conftest import REPO, REVISION, Command, LoopbackHub, MakeEntry
@@ -54,16 +54,19 @@ class TestFiles:
         monkeypatch.delenv("XDG_CONFIG_HOME")
         monkeypatch.delenv("APPDATA", raising=False)
         monkeypatch.setattr(sys, "platform", platform)
-        assert _REAL_MACHINE_FILE() == Path(machine)
+        monkeypatch.setattr(site, "_MACHINE_FILES", _MACHINE_FILES)
+        monkeypatch.setattr(site, "_OTHER_MACHINE_FILE", _OTHER_MACHINE_FILE)
+        assert machine_file() == Path(machine)
         assert user_file() == Path.home() / user
 
     def test_a_variable_moves_the_users_file_only(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
+        before = machine_file()
         monkeypatch.setenv("NEST_CONFIG", str(tmp_path / "mine.toml"))
         monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path))
         assert user_file() == tmp_path / "mine.toml"
-        assert _REAL_MACHINE_FILE() != tmp_path / "mine.toml"
+        assert machine_file() == before
 
     def test_none_allows_everything(self) -> None:
         rules = policy()
@@ -76,7 +79,7 @@ class TestFiles:
             policy()
 
 
-_REAL_MACHINE_FILE = machine_file
+_MACHINE_FILES, _OTHER_MACHINE_FILE = site._MACHINE_FILES, site._OTHER_MACHINE_FILE
 
 
 class TestFaults:
