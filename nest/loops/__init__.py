@@ -14,15 +14,18 @@ from nest.loops.greedy import greedy
 from nest.loops.hear import hear
 from nest.loops.proceed import proceed, proceed_drawn, proceed_of_top
 from nest.loops.sample import sample, sample_top
+from nest.loops.timed import greedy_timed, sample_timed
 
 __all__ = [
     "greedy",
+    "greedy_timed",
     "hear",
     "loops_for",
     "proceed",
     "proceed_drawn",
     "proceed_of_top",
     "sample",
+    "sample_timed",
     "sample_top",
 ]
 
@@ -36,14 +39,18 @@ _TEXT_LOOPS: dict[str, Callable[..., Any]] = {
     "proceed_drawn": proceed_drawn,
     "proceed_of_top": proceed_of_top,
 }
-_SPEECH_LOOPS: dict[str, Callable[..., Any]] = {"hear": hear}
+_SPEECH_LOOPS: dict[str, Callable[..., Any]] = {
+    "hear": hear,
+    "greedy_timed": greedy_timed,
+    "sample_timed": sample_timed,
+}
 
 
 def loops_for(root: type[Block]) -> dict[str, Callable[..., Any]]:
     """The loops that a definition's entries admit.
 
-    All go over `prefill` and `step` with a `Vocab`. With `listen` among the entries there is `hear`; without it, texts
-    may be of any length, and there are those that proceed.
+    All go over `prefill` and `step` with a `Vocab`. With `listen` among the entries there are `hear` and, for text with
+    times, those that end in `_timed`; without it, texts may be of any length, and there are those that proceed.
     """
     entries = {n for n in dir(root) if getattr(getattr(root, n), "_nest_entry", False)}
     generics = root._fields().kinds.keys()

@@ -5,6 +5,7 @@ Both choose by the same rules: what `nest.loops` says in ops is said here in num
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from nest.errors import NestError
 from nest.tasks.rules import GenerationRules, bias, first_bias
 from nest.tasks.sampling import draw
-from nest.tasks.timestamps import Said, timed
+from nest.tasks.timestamps import Said, closed_bias, first_steps, text_bias, time_ids, timed
 
 __all__ = ["NO_TOKEN", "Settings", "choose", "log_probabilities", "stepwise", "whole"]
 
@@ -38,6 +39,11 @@ class Settings:
     mass: float
     timed: bool = False
 
+    @property
+    def greedy(self) -> bool:
+        """Whether nothing is drawn."""
+        return self.entry.startswith("greedy")
+
 
 def whole(session: Any, call: Settings, rules: GenerationRules) -> Rows:
     """The tokens and log-probability of each row, by one call.
@@ -46,16 +52,23 @@ def whole(session: Any, call: Settings, rules: GenerationRules) -> Rows:
         NestError: the model returned NaN or infinite logits.
     """
     vocabulary = int(session.program.root.generics["Vocab"])
-    options = {
-        "end": np.int32(rules.end),
+
+    def constant(make: Callable[..., Any], *key: Any) -> Any:
         # Made once a session: at each call, a vocabulary's length of numbers would go to the device.
-        "bias": session.constant(("bias", rules.suppress), lambda: bias(rules, vocabulary)),
-        "first_bias": session.constant(
-            ("first_bias", rules.suppress, rules.begin_suppress), lambda: first_bias(rules, vocabulary)
-        ),
-        "lengths": call.lengths,
-    }
-    if call.entry == "greedy":
+        return session.constant((make.__name__, *key), lambda: make(rules, vocabulary))
+
+    options: dict[str, Any] = {"end": np.int32(rules.end), "lengths": call.lengths}
+    if call.timed:
+        options |= {
+            "times": constant(time_ids, rules.first_timestamp),
+            "first_limit": np.int32(first_steps()),
+            "bias": constant(text_bias, rules.suppress),
+            "closed_bias": constant(closed_bias, rules.suppress),
+        }
+    else:
+        options["bias"] = constant(bias, rules.suppress)
+        options["first_bias"] = constant(first_bias, rules.suppress, rules.begin_suppress)
+    if call.greedy:
         options["out"] = np.zeros(call.uniforms.shape[::-1], np.int32)
     else:
         options |= {"uniforms": call.uniforms, "temperature": call.heat}
@@ -123,7 +136,7 @@ NO_TOKEN = "Its weights are damaged, or the number type overflows: try dtype='f3
 
 def _chosen(scores: NDArray[np.float32], call: Settings, step: int) -> NDArray[np.int32]:
     likely = choose(scores, np.zeros((), np.float32))
-    if call.entry == "greedy":
+    if call.greedy:
         return likely
     settings = zip(scores, call.uniforms[step], call.heat, strict=True)
     drawn = [draw(row, float(u), float(t), call.most, call.mass) for row, u, t in settings]

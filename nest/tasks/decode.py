@@ -82,8 +82,8 @@ def decode(
 ) -> list[Decoded]:
     """Return what each row that `session` has listened to says: its likeliest tokens, or tokens that are drawn.
 
-    A session that offers whole decodes is called once; otherwise, and for times, tokens go to the host and back, one by
-    one, with the same result.
+    A session that offers whole decodes is called once, where it has the loop for it; otherwise tokens go to the host
+    and back, one by one, with the same result.
 
     Args:
         session: after `listen`.
@@ -107,9 +107,9 @@ def decode(
     heat = np.broadcast_to(np.asarray(temperature, np.float32), (rows,))
     _check(heat, most, mass)
     chance = uniforms(seed, steps, rows) if heat.any() else np.zeros((steps, rows), np.float32)
-    entry = "sample_top" if most or mass < 1 else "sample"
-    call = Settings(entry if heat.any() else "greedy", prompt, ends, chance, heat, most, mass, timed)
-    if not timed and getattr(session, "whole_decodes", False) and hasattr(session, call.entry):
+    entry = ("sample_top" if most or mass < 1 else "sample") if heat.any() else "greedy"
+    call = Settings(f"{entry}_timed" if timed else entry, prompt, ends, chance, heat, most, mass, timed)
+    if getattr(session, "whole_decodes", False) and hasattr(session, call.entry):
         found = whole(session, call, rules)
     else:
         found = stepwise(session, call, rules)

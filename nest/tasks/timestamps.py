@@ -1,6 +1,7 @@
 """Times among the tokens: which may come next, and what stretches a window is cut into by them.
 
-Every function is pure: what may come next is computed from three numbers a row, which a loop on a device can hold.
+Every function is pure: what may come next is computed from three numbers a row, which a loop on a device can hold;
+`nest.loops.times` says the same in ops.
 
 Source: Radford et al., 2022, arXiv 2212.04356, section 2.4 and appendix; the reference implementation's decoding rules.
 """
@@ -13,10 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nest.tasks.rules import GenerationRules
+from nest.tasks.rules import GenerationRules, bias
 from nest.tasks.tokens import TIMESTAMP_SECONDS
 
-__all__ = ["FIRST_SECONDS", "Heard", "Said", "Stretch", "heard", "timed"]
+__all__ = [
+    "FIRST_SECONDS",
+    "Heard",
+    "Said",
+    "Stretch",
+    "closed_bias",
+    "first_steps",
+    "heard",
+    "text_bias",
+    "time_ids",
+    "timed",
+]
 
 FIRST_SECONDS = 1.0
 """The first time of a window is no later: what is said in it begins with it, or the window before ended wrongly."""
@@ -59,15 +71,35 @@ def timed(scores: NDArray[np.float32], said: Said, rules: GenerationRules) -> ND
     after_two = after_time & ((said.before < 0) | (said.before >= rules.first_timestamp))[:, None]
     closed = after_time & ~after_two
     latest = np.where(closed[:, 0], said.latest, said.latest + 1)[:, None]
-    forbidden = (ids == rules.no_timestamps) | (first & (~is_time | (step > _first_steps())))
+    forbidden = (ids == rules.no_timestamps) | (first & (~is_time | (step > first_steps())))
     forbidden |= (after_two & is_time) | (closed & (ids < rules.end)) | (is_time & (step < latest))
     allowed = np.where(forbidden, np.float32(-np.inf), scores)
     pause = _mass(allowed[:, is_time]) > allowed[:, ~is_time].max(axis=-1)
     return np.where(pause[:, None] & ~is_time, np.float32(-np.inf), allowed)
 
 
-def _first_steps() -> int:
+def first_steps() -> int:
+    """How many steps of time after the first one the first token may be."""
     return round(FIRST_SECONDS / TIMESTAMP_SECONDS)
+
+
+def time_ids(rules: GenerationRules, vocabulary: int) -> NDArray[np.int32]:
+    """Return the ids of times, in order."""
+    return np.arange(rules.first_timestamp, vocabulary, dtype=np.int32)
+
+
+def text_bias(rules: GenerationRules, vocabulary: int) -> NDArray[np.float32]:
+    """Return what to add to the logits of text among times: float32 [vocabulary], -inf at times as well."""
+    vector = bias(rules, vocabulary)
+    vector[[rules.no_timestamps, *range(rules.first_timestamp, vocabulary)]] = -np.inf
+    return vector
+
+
+def closed_bias(rules: GenerationRules, vocabulary: int) -> NDArray[np.float32]:
+    """Return the same for what follows a time that ended a text, where there is no text but the end."""
+    vector = text_bias(rules, vocabulary)
+    vector[: rules.end] = -np.inf
+    return vector
 
 
 def _mass(scores: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -81,7 +81,14 @@ def test_on_onnx_a_piece_is_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_models_that_listen_have_none_of_them() -> None:
     speech: Any = find("whisper-tiny").definition()
-    assert loops_for(speech).keys() == {"greedy", "sample", "sample_top", "hear"}
+    assert loops_for(speech).keys() == {
+        "greedy",
+        "sample",
+        "sample_top",
+        "hear",
+        "greedy_timed",
+        "sample_timed",
+    }
     assert loops_for(Decoder).keys() == {"greedy", "sample", "sample_top", *LOOPS}
 
 

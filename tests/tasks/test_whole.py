@@ -78,6 +78,27 @@ def test_one_call_gives_what_steps_give(
     assert len({row.tokens for row in got}) == 3
 
 
+TIMED = replace(RULES, end=7, no_timestamps=9, first_timestamp=10, suppress=(2,), begin_suppress=())
+
+
+@pytest.mark.parametrize(
+    ("options", "entry"),
+    [({}, "greedy_timed"), ({"temperature": [0.0, 0.7, 1.5], "seed": [4, 5, 6]}, "sample_timed")],
+)
+def test_one_call_with_times_gives_what_steps_give(
+    session: Any, options: dict[str, Any], entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"lengths": LENGTHS, "timed": True, **options}
+    want = decode(Steps(session), TOKENS, TIMED, **options)
+    calls = calls_of(session, monkeypatch)
+    got = decode(session, TOKENS, TIMED, **options)
+    assert calls == {entry: 1}
+    same(got, want)
+    assert len({row.tokens for row in got}) == 3
+    assert all(row.tokens[0] >= TIMED.first_timestamp for row in got)
+    assert any(token < TIMED.end for row in got for token in row.tokens)
+
+
 def test_a_row_of_a_batch_is_drawn_as_by_itself(session: Any) -> None:
     together = decode(session, TOKENS, RULES, lengths=LENGTHS, temperature=1.0, seed=[7, 8, 9])
     for row, (seed, prompt) in enumerate(zip((7, 8, 9), PROMPTS, strict=True)):
