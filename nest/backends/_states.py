@@ -122,10 +122,18 @@ def take_rows(
     rows: list[int],
     paths: Sequence[str],
 ) -> None:
-    """Copy rows of numpy states into the memory of others, which may be the same."""
+    """Copy rows of numpy states into the memory of others, which may be the same: then only those that move."""
     specs = states(program)
     for path in paths:
-        held[path][...] = given[path].take(rows, axis=specs[path].batch_axis)
+        target, source, axis = held[path], given[path], specs[path].batch_axis
+        if target is not source:
+            np.take(source, rows, axis=axis, out=target, mode="clip")  # in range, and so without another copy
+            continue
+        moved = [row for row, taken in enumerate(rows) if row != taken]
+        where: list[Any] = [slice(None)] * target.ndim
+        where[axis] = moved
+        if moved:
+            target[tuple(where)] = source.take([rows[row] for row in moved], axis=axis)
 
 
 def _plain(value: Any) -> Array:

@@ -120,6 +120,36 @@ class BaseSession:
         other._take(self, chosen, list(states(self.program)))
         return other
 
+    def take_from(self, other: Self, rows: Sequence[int] | Array) -> None:
+        """Put copies of another session's rows in place of all that this one holds; lost states are whole again.
+
+        It gives what `other.fork(rows)` gives, in the memory of a session that is there already.
+
+        Args:
+            other: a session of the same model, with the same `Capacity`; it stays as it is.
+            rows: of `other`, one for each row of this session; a row may be left out or repeated.
+
+        Raises:
+            CallError: `other` is of another program or `Capacity`, or `rows` is not one existing row for each, or the
+                states of `other` are lost.
+        """
+        if other.program is not self.program or _others(other) != _others(self):
+            raise CallError(
+                f"take_from takes a session of the same model and Capacity: {other!r} came to {self!r}. fork(rows=...) "
+                f"makes one that fits."
+            )
+        chosen = checked_rows(other, rows)
+        if len(chosen) != self.symbols["Batch"]:
+            raise CallError(
+                f"take_from takes one row for each of this session's {self.symbols['Batch']}, and {len(chosen)} were "
+                f"given. fork(rows=...) makes a session of another size."
+            )
+        other._intact()
+        paths = list(states(self.program))
+        with self._writing("take_from", paths):
+            self._take(other, chosen, paths)
+        self._lost.clear()
+
     def reorder(self, rows: Sequence[int] | Array, *, slots_only: bool = False) -> None:
         """Give each row the states of another, in place: row i becomes what row rows[i] was.
 
@@ -259,3 +289,8 @@ class BaseSession:
     def __repr__(self) -> str:
         symbols = ", ".join(f"{n}={v}" for n, v in self.symbols.items())
         return f"<{type(self).__name__} of {self.program.name}, {symbols}>"
+
+
+def _others(session: BaseSession) -> dict[str, int]:
+    """The symbols but for how many rows there are."""
+    return {name: size for name, size in session.symbols.items() if name != "Batch"}

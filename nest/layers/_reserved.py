@@ -9,5 +9,5 @@ TAKEN = frozenset(
      "export", "fork", "function", "graph", "graphs", "interpreter", "load_state_dict", "model", "nest_info",
      "nest_methods", "new_session", "new_state", "new_states", "notes", "numpy", "params", "program",
      "providers", "reorder", "restore", "run_entry", "runtime", "save", "source", "state", "state_dict",
-     "symbols", "threads", "truncate", "whole_decodes"}
+     "symbols", "take_from", "threads", "truncate", "whole_decodes"}
 )  # fmt: skip

@@ -53,6 +53,7 @@ def test_a_failed_call_breaks_its_session_and_no_other(broken: Any, tmp_path: Pa
         lambda: session.prefill([[1]]),
         lambda: session.truncate(0),
         lambda: session.reorder([0]),
+        lambda: other.take_from(session, [0]),
         session.fork,
         session.state_dict,
         lambda: session.save(tmp_path / "s"),
@@ -66,6 +67,14 @@ def test_a_failed_call_breaks_its_session_and_no_other(broken: Any, tmp_path: Pa
     want = other.numpy(other.step([[1]], 3))
     session.load_state_dict(whole)
     np.testing.assert_array_equal(session.numpy(session.step([[1]], 3)), want)
+
+
+def test_whole_states_of_another_session_mend_lost_ones() -> None:
+    session, other = heard(model_on("onnx")), heard(model_on("onnx"))
+    session._lost.update(dict.fromkeys(session.state_dict(), "for a reason"))
+    assert session.broken
+    session.take_from(other, [0])
+    assert not session.broken
 
 
 def test_an_interrupt_breaks_too(broken: Any) -> None:

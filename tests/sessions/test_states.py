@@ -126,6 +126,40 @@ def test_what_rows_share_may_stay(model: Any) -> None:
     np.testing.assert_array_equal(after[CROSS], before[CROSS])
 
 
+@pytest.mark.parametrize("rows", [[0, 1, 2], [1, 0, 0], [2, 1, 1]])
+def test_some_rows_stay_and_some_move(model: Any, rows: list[int]) -> None:
+    session = heard(model, 3)
+    session.prefill(tokens_of(3, 4))
+    before = session.state_dict()
+    session.reorder(rows)
+    for path, state in session.state_dict().items():
+        np.testing.assert_array_equal(state, before[path][rows])
+
+
+def test_a_session_takes_rows_of_another_as_a_fork_would(model: Any) -> None:
+    one, several = heard(model, 2), heard(model, 3, 8)
+    several.prefill(tokens_of(3, 4, 5))
+    one.prefill(tokens_of(2, 4))
+    before = one.state_dict()
+    several.take_from(one, [1, 0, 1])
+    for path, state in several.state_dict().items():
+        np.testing.assert_array_equal(state, before[path][[1, 0, 1]])
+    want = step(one.fork([1, 0, 1]), [5, 6, 7], 4)
+    np.testing.assert_allclose(step(several, [5, 6, 7], 4), want, atol=1e-5)
+    for path, state in one.state_dict().items():
+        np.testing.assert_array_equal(state, before[path])
+
+
+def test_rows_of_a_session_that_does_not_fit_are_refused(model: Any) -> None:
+    session = heard(model, 3)
+    with pytest.raises(CallError, match="Rows of this session of whisper-tiny are integers from 0 to 1"):
+        session.take_from(heard(model, 2), [0, 1, 2])
+    with pytest.raises(CallError, match=r"for each of this session's 3, and 2 were given. fork\(rows"):
+        session.take_from(heard(model, 2), [0, 1])
+    with pytest.raises(CallError, match=r"of the same model and Capacity: .*Capacity=9> came to .*Capacity=24>"):
+        session.take_from(heard(model, 1, Capacity=9), [0, 0, 0])
+
+
 @pytest.mark.parametrize("rows", [[], [3], [-1, 0], [[0, 1]], [0.0, 1.0]])
 def test_rows_that_there_are_not_are_refused(model: Any, rows: Any) -> None:
     session = heard(model, 3)
@@ -180,6 +214,7 @@ def test_recorded_memory_stays_where_it_is() -> None:
     places = {path: tensor.data_ptr() for path, tensor in session._live().items()}
     session.truncate([1, 0])
     session.reorder([1, 0])
+    session.take_from(heard(model_on("torch"), 1), [0, 0])
     session.load_state_dict(session.state_dict())
     assert {path: tensor.data_ptr() for path, tensor in session._live().items()} == places
     assert len(places) == 4 * SMALL["DecoderLayers"]

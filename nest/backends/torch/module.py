@@ -234,9 +234,14 @@ class TorchSession(BaseSession):
 
     def _take(self, source: TorchSession, rows: list[int], paths: Sequence[str]) -> None:
         specs, live, given = states(self.program), self._live(), source._live()
-        index = torch.tensor(rows, device=self.model.device)
-        for path in paths:
-            live[path].copy_(given[path].index_select(specs[path].batch_axis, index))
+        # Of its own rows, only those that move.
+        moved = [row for row, taken in enumerate(rows) if source is not self or row != taken]
+        into, out_of = (
+            torch.tensor(n, device=self.model.device) for n in (moved, [rows[row] for row in moved])
+        )
+        for path in paths if moved else ():
+            axis = specs[path].batch_axis
+            live[path].index_copy_(axis, into, given[path].index_select(axis, out_of))
 
 
 def _leaf(tree: Any, path: str) -> torch.Tensor:
