@@ -54,6 +54,10 @@ class Said:
         latest = np.where(token >= first_timestamp, token - first_timestamp, self.latest)
         return Said(token, self.last, latest.astype(np.int32))
 
+    def of(self, rows: Sequence[int]) -> Said:
+        """The state of these rows, in order."""
+        return Said(self.last[rows], self.before[rows], self.latest[rows])
+
 
 def timed(scores: NDArray[np.float32], said: Said, rules: GenerationRules) -> NDArray[np.float32]:
     """Return scores [Batch, Vocab] with -inf for what may not come next:

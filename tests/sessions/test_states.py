@@ -156,7 +156,9 @@ def test_rows_of_a_session_that_does_not_fit_are_refused(model: Any) -> None:
         session.take_from(heard(model, 2), [0, 1, 2])
     with pytest.raises(CallError, match=r"for each of this session's 3, and 2 were given. fork\(rows"):
         session.take_from(heard(model, 2), [0, 1])
-    with pytest.raises(CallError, match=r"of the same model and Capacity: .*Capacity=9> came to .*Capacity=24>"):
+    with pytest.raises(
+        CallError, match=r"of the same model and Capacity: .*Capacity=9> came to .*Capacity=24>"
+    ):
         session.take_from(heard(model, 1, Capacity=9), [0, 0, 0])
 
 
