@@ -33,7 +33,10 @@ def main(args: argparse.Namespace) -> int:
     for option, kinds in foreign(args, kind.name):
         return _misused(f"{option} is for {' and '.join(kinds)}, and '{entry.name}' does {kind.name}.")
     how = import_module(f"nest.cli.runs.{kind.module}")
-    items: list[Item] = how.prepare(entry, args)
+    try:
+        items: list[Item] = how.prepare(entry, args)
+    except CallError as error:
+        return _misused(str(error))
     if not items:
         raise InputError(
             f"No sample of '{entry.name}' is for {kind.name}: give an INPUT. See: nest run --help"

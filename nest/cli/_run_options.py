@@ -65,7 +65,9 @@ def _names(group: _Group) -> Mapping[str, str]:
 
 
 def _speech(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--language", metavar="CODE", help="language of the recordings, such as 'en'")
+    group.add_argument(
+        "--language", metavar="NAME", help="its name or code; a multilingual model detects it if left out"
+    )
     group.add_argument("--task", choices=("transcribe", "translate"), help="what to write")
     group.add_argument("--word-timestamps", action="store_true", help="when each word was said, in seconds")
 

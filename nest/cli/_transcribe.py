@@ -14,17 +14,15 @@ from typing import Any
 from nest._env import check_environment
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import plain
+from nest.cli._spoken import refuse_foreign
 from nest.cli._transcribe_outputs import Outputs, formats_of, identities, planned
 from nest.cli._transcribe_screen import Screen
 from nest.cli.runs._items import standard_input
-from nest.errors import InputError, ManifestError, NestError
+from nest.errors import CallError, InputError, ManifestError, NestError
 from nest.loading import chosen_backend
 from nest.registry import Entry, find
 from nest.tasks import audio, pipeline
 from nest.tasks._kinds import kind_of
-from nest.tasks._settings import generation_rules
-from nest.tasks.languages import language_code
-from nest.tasks.rules import prompt_ids
 from nest.tasks.subtitles import Lines
 from nest.tasks.voice import detector
 
@@ -37,15 +35,17 @@ _STEP = 0.2
 def main(args: argparse.Namespace) -> int:
     check_environment()
     if wrong := _misuse(args):
-        sys.stderr.write(f"nest: error: {wrong} See: nest transcribe --help\n")
-        return USAGE
+        return _misused(wrong)
     entry = find(args.model)
-    kind_of(entry, "transcription")  # which says where it has no such task
     formats = formats_of(args.output_dir, args.output_format)
-    plan = planned(args.inputs, args.output_dir, formats)
+    try:
+        kind_of(entry, "transcription")  # which says where it has no such task
+        plan = planned(args.inputs, args.output_dir, formats)
+        refuse_foreign(entry, args.language, args.task)
+    except CallError as error:
+        return _misused(str(error))
     lines = Lines(args.max_line_width, args.max_line_count)
     screen = Screen(files=bool(formats))
-    _refuse_foreign(entry, args)
     safe, failed = _safe(list(zip(args.inputs, plan, strict=True)), screen)
     left = _left(safe, args, screen)
     tried = len(failed) + len(left)
@@ -71,6 +71,11 @@ def _misuse(args: argparse.Namespace) -> str:
     return ""
 
 
+def _misused(message: str) -> int:
+    sys.stderr.write(f"nest: error: {plain(message)} See: nest transcribe --help\n")
+    return USAGE
+
+
 def _prepared(entry: Entry, args: argparse.Namespace, lines: Lines, screen: Screen) -> _Run:
     """The loaded model, and how it is asked."""
     if not (entry.trusted or args.trust_source):
@@ -86,17 +91,6 @@ def _prepared(entry: Entry, args: argparse.Namespace, lines: Lines, screen: Scre
     about = {"model": entry.name, "backend": backend, "task": args.task}
     guard = not (args.overwrite or args.skip_existing)
     return _Run(task, _wishes(args), lines, screen, about, guard=guard)
-
-
-def _refuse_foreign(entry: Entry, args: argparse.Namespace) -> None:
-    """Raise what the transcriber would, before a model is fetched for it.
-
-    Raises:
-        InputError: the model does not have the language or the task.
-    """
-    rules = generation_rules(entry)
-    language = None if args.language is None else language_code(args.language)
-    prompt_ids(rules, language or next(iter(rules.languages), None), args.task)
 
 
 def _safe(given: list[tuple[str, Outputs]], screen: Screen) -> tuple[list[tuple[str, Outputs]], list[str]]:

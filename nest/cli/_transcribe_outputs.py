@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nest.cli._transcribe_values import FORMATS
-from nest.errors import InputError
+from nest.errors import CallError, ConfigError, InputError
 from nest.tasks.subtitles import WRITERS, Lines
 from nest.tasks.transcript import Transcript
 from nest.weights._files import atomic, user_path
@@ -97,15 +97,28 @@ def planned(inputs: Sequence[str], directory: str | None, formats: Sequence[str]
     """The files of each input: named as it is, with the format's own ending.
 
     Raises:
-        InputError: two inputs have the same.
+        CallError: two inputs have the same, or the directory cannot be one.
     """
-    folder = user_path(directory or ".", "--output-dir")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--output-dir is '{folder}', which is no directory.")
+    folder = _folder(directory or ".")
     stems = ["stdin" if given == "-" else Path(given).stem for given in inputs]
     if formats:
         _refuse_equal(inputs, stems)
     return [Outputs({format: folder / f"{stem}.{format}" for format in formats}) for stem in stems]
+
+
+def _folder(given: str) -> Path:
+    """The directory of that name, which may not be there yet."""
+    try:
+        folder = user_path(given, "--output-dir")
+        there = next((path for path in (folder, *folder.parents) if path.exists()), None)
+        if there is None or there.is_dir():
+            return folder
+    except ConfigError as error:  # no such home
+        raise CallError(str(error)) from error
+    except OSError as error:  # a name that is too long
+        raise CallError(f"--output-dir is '{given}': {error.strerror or error}.") from error
+    of = "" if there == folder else f", of which '{there}'"
+    raise CallError(f"--output-dir is '{folder}'{of or ', which'} is no directory.")
 
 
 def _refuse_equal(inputs: Sequence[str], stems: Sequence[str]) -> None:
@@ -114,7 +127,7 @@ def _refuse_equal(inputs: Sequence[str], stems: Sequence[str]) -> None:
         same[stem].append(given)
     for stem, several in same.items():
         if len(several) > 1:
-            raise InputError(
+            raise CallError(
                 f"{' and '.join(several)} would all be written as '{stem}': transcribe them one at a time, with an "
                 "--output-dir for each."
             )

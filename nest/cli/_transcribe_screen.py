@@ -6,6 +6,7 @@ import sys
 from time import perf_counter
 
 from nest.cli._format import plain
+from nest.cli._spoken import detected
 from nest.tasks.transcript import Segment
 from nest.tasks.transcript_stream import TranscriptStream
 
@@ -24,16 +25,19 @@ class Screen:
         self._texts = self._terminal or not files
         self._progress = sys.stderr.isatty()
         self._since = perf_counter()
+        self._spoken: set[int | None] = set()
 
     def begin(self, label: str, number: int, count: int) -> None:
         """Say which recording is next."""
         self._since = perf_counter()
+        self._spoken = set()
         if count > 1 and self._texts:
             print(("\n" if number else "") + plain(label), flush=True)
 
     def segment(self, segment: Segment, stream: TranscriptStream) -> None:
-        """Show a segment, and how far its recording is heard."""
+        """Show a segment, and how far its recording is heard; before the first, a language that was detected."""
         self._clear()
+        self._language(segment.channel, stream)
         text = " ".join(plain(segment.text).split())
         if self._texts and text:
             channel = "" if segment.channel is None else f"[{segment.channel + 1}] "
@@ -46,6 +50,13 @@ class Screen:
                 f"\r{clock(stream.position)}{whole} heard, {speed:.1f} times as fast as it was said"
             )
             sys.stderr.flush()
+
+    def _language(self, channel: int | None, stream: TranscriptStream) -> None:
+        if channel in self._spoken:
+            return
+        self._spoken.add(channel)
+        if (likely := stream.language_probabilities) is not None:
+            self.note(detected(likely, channel))
 
     def end(self, stream: TranscriptStream) -> None:
         """Say what it took."""

@@ -14,7 +14,7 @@ from nest.tasks.decode import SpeechSession, decode
 from nest.tasks.rules import GenerationRules
 from nest.tasks.tokens import Tokenizer
 
-__all__ = ["Attempt", "best_attempt", "compression_ratio", "no_speech_probability"]
+__all__ = ["Attempt", "best_attempt", "compression_ratio", "no_speech_probability", "padded_prompt"]
 
 ROUND = 32
 """Prompts are padded to a multiple of so many tokens: backends that compile for a shape then do so for few of them."""
@@ -49,7 +49,7 @@ def best_attempt(
         prompt: ids, for decoding with times.
         seed: of what is drawn at temperatures over 0.
     """
-    padded, lengths = _padded(prompt, rules)
+    padded, lengths = padded_prompt(prompt, rules)
     speech: bool | None = None
     for number, temperature in enumerate(wishes.temperatures):
         (row,) = decode(
@@ -91,7 +91,7 @@ def no_speech_probability(
     """
     if rules.no_speech is None:
         return None
-    padded, lengths = _padded(prompt[: list(prompt).index(rules.start) + 1], rules)
+    padded, lengths = padded_prompt(prompt[: list(prompt).index(rules.start) + 1], rules)
     given = (padded,) if lengths is None else (padded, lengths)
     logits = session.numpy(session.prefill(*given))[0].astype(np.float64)
     weights = np.exp(logits - logits.max())
@@ -111,7 +111,7 @@ def _under(value: float, threshold: float | None) -> bool:
     return threshold is not None and value < threshold
 
 
-def _padded(
+def padded_prompt(
     prompt: Sequence[int], rules: GenerationRules
 ) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
     """The prompt as a row, its end padded; and its length where there is padding."""

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from nest.tasks._attempts import Attempt, best_attempt
 from nest.tasks._recording_windows import RecordingWindows
 from nest.tasks._speech_wishes import SpeechWishes
+from nest.tasks._spoken_language import SpokenLanguage
 from nest.tasks._window_words import WindowWords
 from nest.tasks.mel import MelSettings, log_mel
 from nest.tasks.rules import GenerationRules, timed_prompt_ids
-from nest.tasks.timestamps import Heard, Stretch, heard
+from nest.tasks.timestamps import Heard, Stretch, heard, whole_characters
 from nest.tasks.tokens import Tokenizer
 from nest.tasks.transcript import Segment
 
@@ -38,12 +39,7 @@ FORGETFUL = 0.5
 
 
 class Sequential:
-    """Decodes the windows of one recording over one session.
-
-    Attributes:
-        language: the code of the language that it is decoded in.
-        done: how many seconds of the recording are.
-    """
+    """Decodes the windows of one recording over one session."""
 
     def __init__(
         self,
@@ -56,20 +52,23 @@ class Sequential:
     ) -> None:
         self.session, self.tokenizer, self.rules, self.mel = session, tokenizer, rules, mel
         self.wishes, self.words = wishes, words
-        prompt = wishes.initial_prompt
-        self._previous: list[int] = tokenizer.encode(f" {prompt.strip()}") if prompt else []
+        self._previous = wishes.told_before(tokenizer)
         self._windows = 0
 
-    def segments(self, windows: RecordingWindows, language: str) -> Iterator[Segment]:
-        """The segments of the recording, in order; `windows.at` is how far it was heard."""
+    def segments(self, windows: RecordingWindows, spoken: SpokenLanguage) -> Iterator[Segment]:
+        """The segments of the recording, in order; `windows.at` is how far it was heard.
+
+        A language that is not known is detected in the first window that there is something to hear in.
+        """
         rate = self.mel.rate
         while len(window := windows.speech()) > SHORTEST_SECONDS * rate:
             start = windows.at / rate
             states = self.session.listen(log_mel(window, self.mel))
+            language = spoken.heard_in(self.session)
             attempt = self._attempt(language)
             found = Heard((), None) if attempt.silent else heard(attempt.tokens, self.rules)
             count = self._advance(found, window, windows)
-            placed = _placed(found.stretches, len(window) / rate)
+            placed = _placed(whole_characters(found.stretches, self.tokenizer), len(window) / rate)
             said = [self._segment(stretch, start, attempt) for stretch in placed]
             self._remember(found, attempt)
             windows.advance(count)

@@ -10,6 +10,7 @@ from typing import Any
 from nest._suggest import aside
 from nest.errors import CallError, InputError
 from nest.tasks.languages import language_code
+from nest.tasks.tokens import Tokenizer
 
 __all__ = ["TEMPERATURES", "SpeechWishes", "speech_wishes"]
 
@@ -39,6 +40,11 @@ class SpeechWishes:
         """Those that are tried one after another."""
         given = self.temperature
         return (float(given),) if isinstance(given, int | float) else tuple(float(t) for t in given)
+
+    def told_before(self, tokenizer: Tokenizer) -> list[int]:
+        """The ids of the initial prompt, as what was said before the recording; none where there is none."""
+        text = (self.initial_prompt or "").strip()
+        return tokenizer.encode(f" {text}") if text else []
 
 
 def speech_wishes(**given: Any) -> SpeechWishes:

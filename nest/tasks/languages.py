@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NAMES", "language_code"]
+__all__ = ["NAMES", "language_code", "language_name"]
 
 _TABLE = """
 af Afrikaans|am Amharic|ar Arabic|as Assamese|az Azerbaijani|ba Bashkir|be Belarusian|bg Bulgarian|bn Bengali
@@ -35,3 +35,8 @@ def language_code(given: str) -> str:
     """The code of a language that is given by its code or its English name; what is neither is given back as it is."""
     wanted = given.strip().casefold()
     return wanted if wanted in NAMES else _CODES.get(wanted, given)
+
+
+def language_name(code: str) -> str:
+    """The English name of the language with this code; of one that is not known, the code."""
+    return NAMES.get(code, code)

@@ -13,9 +13,27 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from nest._suggest import did_you_mean
 from nest.errors import InputError
+from nest.tasks.languages import language_name
 
-__all__ = ["GenerationRules", "bias", "first_bias", "prompt_ids", "timed_prompt_ids", "token_budget"]
+__all__ = [
+    "MULTILINGUAL",
+    "TRANSLATING",
+    "GenerationRules",
+    "after_previous",
+    "bias",
+    "first_bias",
+    "prompt_ids",
+    "provisional_prompt_ids",
+    "timed_prompt_ids",
+    "token_budget",
+]
+
+MULTILINGUAL = "whisper-small or whisper-large-v3-turbo"
+"""Entries that a refusal names, where a model knows one language only."""
+TRANSLATING = "whisper-small or whisper-large-v3"
+"""Likewise, where a model was not trained to translate."""
 
 
 @dataclass(frozen=True)
@@ -94,20 +112,40 @@ def prompt_ids(
             f"The task {task!r} is unknown; expected 'transcribe' or 'translate' (into English)."
         )
     if not rules.multilingual:
-        if language not in (None, "en") or task != "transcribe":
-            wish = f"task {task!r}" if task != "transcribe" else f"language {language!r}"
+        if task != "transcribe":
             raise InputError(
-                f"This model transcribes English only, and {wish} was asked for. Use a multilingual one."
+                f"This model transcribes English only, and task {task!r} was asked for. "
+                f"Use one that was trained to translate, such as {TRANSLATING}."
+            )
+        if language not in (None, "en"):
+            raise InputError(
+                f"This model transcribes English only, and language {language!r} was asked for. "
+                f"Use a multilingual one, such as {MULTILINGUAL}."
             )
         return rules.prompt
     if language is None or language not in rules.languages:
+        names = [language_name(code) for code in rules.languages]
         raise InputError(
-            f"The language {language!r} is none of this model's. Its codes are: "
+            f"The language {language!r} is none of this model's.{did_you_mean(str(language), names)} Its codes are: "
             f"{' '.join(sorted(rules.languages))}."
         )
     if task not in rules.tasks:
-        raise InputError(f"This model has no task {task!r}; it has: {', '.join(rules.tasks)}.")
+        raise InputError(
+            f"This model has no task {task!r}; it has: {', '.join(rules.tasks)}. "
+            f"Use one that was trained to translate, such as {TRANSLATING}."
+        )
     return (rules.start, rules.languages[language], rules.tasks[task], rules.no_timestamps)
+
+
+def provisional_prompt_ids(
+    rules: GenerationRules, language: str | None = None, task: str = "transcribe"
+) -> tuple[int, ...]:
+    """Return `prompt_ids`, any language standing for one that is still to be detected.
+
+    Raises:
+        InputError: as `prompt_ids`.
+    """
+    return prompt_ids(rules, next(iter(rules.languages), None) if language is None else language, task)
 
 
 def timed_prompt_ids(
@@ -122,8 +160,13 @@ def timed_prompt_ids(
         InputError: the checkpoint does not have that language or task.
     """
     prompt = tuple(i for i in prompt_ids(rules, language, task) if i != rules.no_timestamps)
+    return after_previous(rules, prompt, previous)
+
+
+def after_previous(rules: GenerationRules, prompt: Sequence[int], previous: Sequence[int]) -> tuple[int, ...]:
+    """Return `prompt` after the last ones of `previous`, what was said before: less than half of the positions."""
     if not previous or rules.start_of_previous is None:
-        return prompt
+        return tuple(prompt)
     return (rules.start_of_previous, *previous[-(rules.positions // 2 - 1) :], *prompt)
 
 

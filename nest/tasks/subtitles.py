@@ -12,6 +12,8 @@ from nest.tasks.transcript import Segment, Transcript
 __all__ = ["WRITERS", "Cue", "Lines", "cues", "facts", "json_text", "plain_text", "srt", "tsv", "vtt"]
 
 SCHEMA = "nest-transcript-1"
+_LIKELY = 0.01
+"""A language that is less likely is left out."""
 
 
 def plain_text(transcript: Transcript, lines: Lines | None = None) -> str:
@@ -57,15 +59,21 @@ def json_text(transcript: Transcript, lines: Lines | None = None, **about: Any) 
 def facts(transcript: Transcript, **about: Any) -> dict[str, Any]:
     """A transcript as plain data, one schema for all.
 
-    Keys: `schema`; what `about` says of it, such as `file` and `model`; `language`, a code; `duration`, how many
-    seconds were heard; `text`; `segments`, each with `id` from 0, `start` and `end` in seconds, `text`, `tokens`,
-    `confidence` from 0 to 1, `mean_log_probability`, `temperature`, `compression_ratio`, and, where they were asked
-    for, `channel` from 0 and `words`, each with `text`, `start`, `end` and `probability`. What is not known is null.
+    Keys: `schema`; what `about` says of it, such as `file` and `model`; `language`, a code; `language_probability`, and
+    `language_probabilities` of those that have at least 0.01, where it was detected; `duration`, how many seconds were
+    heard; `text`; `segments`, each with `id` from 0, `start` and `end` in seconds, `text`, `tokens`, `confidence` from
+    0 to 1, `mean_log_probability`, `temperature`, `compression_ratio`, and, where they were asked for, `channel` from 0
+    with its `language`, and `words`, each with `text`, `start`, `end` and `probability`. What is not known is null.
     """
+    likely = transcript.language_probabilities
     return {
         "schema": SCHEMA,
         **about,
         "language": transcript.language,
+        "language_probability": _rounded(transcript.language_probability),
+        "language_probabilities": None
+        if likely is None
+        else {code: round(p, 4) for code, p in likely.items() if p >= _LIKELY},
         "duration": round(transcript.duration, 3),
         "text": transcript.text,
         "segments": [_segment_facts(number, segment) for number, segment in enumerate(transcript.segments)],
@@ -85,7 +93,7 @@ def _segment_facts(number: int, segment: Segment) -> dict[str, Any]:
         "compression_ratio": _rounded(segment.compression_ratio),
     }
     if segment.channel is not None:
-        found["channel"] = segment.channel
+        found |= {"channel": segment.channel, "language": segment.language}
     if segment.words:
         found["words"] = [
             {

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest.tasks.rules import GenerationRules, bias
-from nest.tasks.tokens import TIMESTAMP_SECONDS
+from nest.tasks.tokens import TIMESTAMP_SECONDS, Tokenizer
 
 __all__ = [
     "FIRST_SECONDS",
@@ -28,6 +28,7 @@ __all__ = [
     "text_bias",
     "time_ids",
     "timed",
+    "whole_characters",
 ]
 
 FIRST_SECONDS = 1.0
@@ -177,3 +178,25 @@ def _stretch(tokens: Sequence[int], rules: GenerationRules) -> Stretch:
 
 def _seconds(token: int, rules: GenerationRules) -> float:
     return (token - rules.first_timestamp) * TIMESTAMP_SECONDS
+
+
+def whole_characters(stretches: Sequence[Stretch], tokenizer: Tokenizer) -> tuple[Stretch, ...]:
+    """The stretches of a window, none of which begins or ends within a character.
+
+    A token need not be whole characters, so that a time may stand within one: its tokens are then of the stretch in
+    which it begins. One that has no character is left out.
+    """
+    owners = [number for number, stretch in enumerate(stretches) for _ in stretch.tokens]
+    runs = tokenizer.pieces(token for stretch in stretches for token in stretch.tokens)
+    tokens: list[list[int]] = [[] for _ in stretches]
+    texts = [""] * len(stretches)
+    at = 0
+    for text, run in runs:
+        tokens[owners[at]] += run
+        texts[owners[at]] += text
+        at += len(run)
+    return tuple(
+        Stretch(stretch.start, stretch.end, tuple(own))
+        for stretch, own, text in zip(stretches, tokens, texts, strict=True)
+        if text
+    )

@@ -8,13 +8,15 @@ from nest.errors import InputError
 from nest.tasks import audio as audio_files
 from nest.tasks._sessions import Sessions, session_options
 from nest.tasks._speech_wishes import SpeechWishes, speech_wishes
+from nest.tasks._spoken_language import only_language
 from nest.tasks.audio import AudioSource, Channels
-from nest.tasks.decode import SpeechSession
-from nest.tasks.mel import MelSettings
-from nest.tasks.rules import GenerationRules, prompt_ids, token_budget
+from nest.tasks.decode import SpeechSession, language_probabilities
+from nest.tasks.languages import language_name
+from nest.tasks.mel import MelSettings, log_mel
+from nest.tasks.rules import MULTILINGUAL, GenerationRules, provisional_prompt_ids, token_budget
 from nest.tasks.tokens import Tokenizer
 from nest.tasks.transcript import Segment, Transcript
-from nest.tasks.transcript_stream import TranscriptStream
+from nest.tasks.transcript_stream import TranscriptStream, refuse_short, windows_over
 from nest.tasks.voice import RATE
 from nest.tasks.words import Word, refuse_unaligned
 
@@ -98,8 +100,9 @@ class Transcriber:
 
         Args:
             audio, rate, start, duration, channels: as in a call.
-            language: a code such as `"en"`, or a name such as `"English"`. A multilingual model detects it in the first
-                window if left out.
+            language: a code such as `"en"`, or a name such as `"English"`. A multilingual model detects it if left out,
+                in the first window that is not digital silence, or, with `vad`, in which somebody speaks; where
+                channels are split, in each by itself.
             task: `"transcribe"`, or `"translate"` into English.
             max_tokens: at most so many tokens for each window, half of the decoder's positions if left out.
             word_timestamps: whether segments have words with times; the model hears each window's text once more.
@@ -107,8 +110,9 @@ class Transcriber:
                 than its window. If False, such a one is cut at every window, where a word may be lost or doubled.
             vad: whether Silero's detector of voice activity, a file of 2 MB that is fetched once, finds where somebody
                 speaks: windows then begin there and end at pauses of 2 s, and silence, noise and music have no text.
-            **more: for decoding with times. `initial_prompt`: a text as if said before, for names and style.
-                `condition_on_previous_text`: True. `temperature`: one, or several that are tried one after another
+            **more: `initial_prompt`: a text as if said before, for names and style; its last tokens count, as many as
+                fill half of the decoder's positions. For decoding with times: `condition_on_previous_text`: True.
+                `temperature`: one, or several that are tried one after another
                 until the text is believed; 0 to 1 by 0.2. It is believed unless it is more than
                 `compression_ratio_threshold` times as long as its compressed form, 2.4, or the mean log-probability of
                 its tokens is under `log_probability_threshold`, -1; where it is, and the model's probability of no
@@ -133,20 +137,61 @@ class Transcriber:
         )
         return TranscriptStream(self, self._sessions, opened, wishes, split=channels == "split")
 
+    def detect_language(
+        self,
+        audio: AudioSource,
+        *,
+        rate: int | None = None,
+        start: float = 0.0,
+        duration: float | None = None,
+        vad: bool = False,
+    ) -> dict[str, float]:
+        """Return how likely `audio` is in each of the model's languages, by their codes, the likeliest first.
+
+        The probabilities sum to 1. What is heard is the first window that is not digital silence, or, with `vad`, in
+        which somebody speaks: 30 s at most, so that `start` says where to listen in a longer recording.
+
+        Args:
+            audio, rate, start, duration, vad: as in `stream`.
+
+        Raises:
+            InputError: the model has one language only; audio that cannot be read, is no longer than 0.1 s, or in which
+                there is nothing to hear.
+        """
+        if (only := only_language(self.rules)) is not None:
+            raise InputError(
+                f"This model has one language only, {language_name(only)}, and tells none apart. "
+                f"Use a multilingual one, such as {MULTILINGUAL}."
+            )
+        self._refuse_vad(vad)
+        opened = audio_files.stream(audio, rate, target=self.mel.rate, start=start, duration=duration)
+        with opened:
+            windows = windows_over(opened.read(None), self.mel, vad=vad)
+            refuse_short(windows.left(), self.mel.rate)
+            window = windows.speech()
+        if not len(window):
+            raise InputError("There is nothing to hear in the recording, so no language to detect.")
+        with self._sessions.lend() as session:
+            session.listen(log_mel(window, self.mel))
+            (found,) = language_probabilities(session, self.rules)
+        return found
+
     def _refuse_early(self, wishes: SpeechWishes) -> None:
         """Raise what a later call would, before the work begins."""
-        language = wishes.language or next(iter(self.rules.languages), None)
-        prompt = prompt_ids(self.rules, language, wishes.task)
+        prompt = provisional_prompt_ids(self.rules, wishes.language, wishes.task)
         token_budget(self.rules, len(prompt), wishes.max_tokens)
-        if wishes.vad and self.mel.rate != RATE:
-            raise InputError(
-                f"vad=True is for models at {RATE} samples a second; this one has {self.mel.rate}."
-            )
+        self._refuse_vad(wishes.vad)
         if wishes.word_timestamps:
             refuse_unaligned(self.rules)
         if wishes.initial_prompt and self.rules.start_of_previous is None:
             raise InputError(
                 "This model takes no initial_prompt: its entry names no generation.start_of_previous."
+            )
+
+    def _refuse_vad(self, vad: bool) -> None:
+        if vad and self.mel.rate != RATE:
+            raise InputError(
+                f"vad=True is for models at {RATE} samples a second; this one has {self.mel.rate}."
             )
 
     def __repr__(self) -> str:

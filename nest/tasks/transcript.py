@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
 
@@ -21,6 +21,7 @@ class Segment:
         tokens: of the text.
         words: with their own times, where they were asked for.
         channel: which one it was heard in, where channels were heard by themselves.
+        language: the code of what that channel was decoded in, where they were.
         mean_log_probability: of a token of the window that it is of, as the model decoded it.
         temperature: that the window was decoded at: over 0, and it took several attempts.
         compression_ratio: how many times longer the window's text is than its compressed form; repetition raises it.
@@ -32,6 +33,7 @@ class Segment:
     tokens: tuple[int, ...]
     words: tuple[Word, ...] = ()
     channel: int | None = None
+    language: str | None = field(default=None, compare=False)
     mean_log_probability: float | None = field(default=None, compare=False)
     temperature: float = field(default=0.0, compare=False)
     compression_ratio: float | None = field(default=None, compare=False)
@@ -49,23 +51,37 @@ class Transcript:
     Attributes:
         text: all of it, without spaces around.
         tokens: its text tokens.
-        language: the code of the language that it was decoded in.
+        language: the code of the language that it was decoded in; where channels were heard by themselves, of the first
+            that says something. None where it was neither given nor detected, as there was nothing to hear.
         duration: how much was heard, in seconds.
         segments: the stretches that it was decoded in; their texts joined are `text`, spaces around aside.
+        language_probabilities: of each of the model's languages, likeliest first, where the language was detected.
     """
 
     text: str
     tokens: tuple[int, ...]
-    language: str
+    language: str | None
     duration: float
     segments: tuple[Segment, ...]
+    language_probabilities: Mapping[str, float] | None = field(default=None, compare=False)
+
+    @property
+    def language_probability(self) -> float | None:
+        """How likely `language` is, where it was detected."""
+        likely = self.language_probabilities
+        return None if likely is None or self.language is None else likely[self.language]
 
 
-def joined(segments: Sequence[Segment], language: str, duration: float) -> Transcript:
+def joined(
+    segments: Sequence[Segment],
+    duration: float,
+    language: str | None,
+    probabilities: Mapping[str, float] | None = None,
+) -> Transcript:
     """The transcript of segments, in the order of their times where they are of several channels."""
     ordered = tuple(segments)
     if any(segment.channel for segment in segments):
         ordered = tuple(sorted(segments, key=lambda segment: (segment.start, segment.channel or 0)))
     text = "".join(segment.text for segment in ordered).strip()
     tokens = tuple(token for segment in ordered for token in segment.tokens)
-    return Transcript(text, tokens, language, duration, ordered)
+    return Transcript(text, tokens, language, duration, ordered, probabilities)

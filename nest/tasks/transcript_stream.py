@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
@@ -10,21 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest.errors import InputError
+from nest.tasks._attempts import padded_prompt
 from nest.tasks._recording_windows import RecordingWindows
 from nest.tasks._sequential import SHORTEST_SECONDS, Sequential
 from nest.tasks._sessions import Sessions
 from nest.tasks._speech_wishes import SpeechWishes
+from nest.tasks._spoken_language import SpokenLanguage
 from nest.tasks._voiced_windows import VoicedWindows
 from nest.tasks._window_words import WindowWords
 from nest.tasks.audio import AudioStream
-from nest.tasks.decode import decode, language_probabilities
+from nest.tasks.decode import decode
 from nest.tasks.mel import MelSettings, log_mel
-from nest.tasks.rules import GenerationRules, prompt_ids
+from nest.tasks.rules import GenerationRules, after_previous, prompt_ids
 from nest.tasks.tokens import Tokenizer
 from nest.tasks.transcript import Segment, Transcript, joined
 from nest.tasks.voice import detector
 
-__all__ = ["Speech", "TranscriptStream"]
+__all__ = ["Speech", "TranscriptStream", "refuse_short", "windows_over"]
 
 
 class Speech(Protocol):
@@ -39,20 +41,19 @@ class TranscriptStream(Iterator[Segment]):
     """The segments of a recording, each as soon as it is decoded; what is not asked for is not decoded.
 
     Attributes:
-        language: the code of the language that is heard, once the first segment has come.
         seconds: how long the recording is, as far as that is known beforehand.
     """
 
     def __init__(
         self, made: Speech, sessions: Sessions, audio: AudioStream, wishes: SpeechWishes, *, split: bool
     ) -> None:
-        self.language = wishes.language
         self.seconds = audio.seconds
         self._made, self._sessions, self._audio, self._wishes = made, sessions, audio, wishes
         self._windows: RecordingWindows | None = None
         self._heard = 0
         self._ended = False
         self._done: list[Segment] = []
+        self._spoken = [SpokenLanguage(made.rules, wishes.language)]
         self._segments = self._run(list(range(audio.channels)) if split else [None])
 
     def __next__(self) -> Segment:
@@ -70,6 +71,16 @@ class TranscriptStream(Iterator[Segment]):
         self._audio.close()
 
     @property
+    def language(self) -> str | None:
+        """The code of the language that is heard, once the first segment has come; of the channel that is heard now."""
+        return self._spoken[-1].code
+
+    @property
+    def language_probabilities(self) -> Mapping[str, float] | None:
+        """How likely each language is, likeliest first, where it was detected; of the channel that is heard now."""
+        return self._spoken[-1].probabilities
+
+    @property
     def position(self) -> float:
         """How many seconds have been heard; of the channel that is heard now."""
         return 0.0 if self._windows is None else self._windows.at / self._made.mel.rate
@@ -85,25 +96,23 @@ class TranscriptStream(Iterator[Segment]):
             pass
         if not self._ended:
             raise ValueError("The stream was closed before the recording's end.")
-        return joined(self._done, self.language or "en", self._heard / self._made.mel.rate)
+        heard = next((spoken for spoken in self._spoken if spoken.code is not None), self._spoken[0])
+        return joined(self._done, self._heard / self._made.mel.rate, heard.code, heard.probabilities)
 
     def _run(self, channels: list[int] | list[None]) -> Generator[Segment, None, None]:
         with self._audio, self._sessions.lend() as session:
             for channel in channels:
-                self._windows = windows = self._windows_of(channel)
-                self._refuse_short(windows.left())
+                blocks, vad = self._audio.read(channel), self._wishes.vad
+                self._windows = windows = windows_over(blocks, self._made.mel, vad=vad)
+                refuse_short(windows.left(), self._made.mel.rate)
+                if channel:
+                    self._spoken.append(SpokenLanguage(self._made.rules, self._wishes.language))
                 for segment in self._of_channel(session, windows):
-                    moved = _moved(segment, self._audio.start, channel)
+                    moved = _moved(segment, self._audio.start, channel, self.language)
                     self._done.append(moved)
                     yield moved
                 self._heard = max(self._heard, windows.at + windows.left())
         self._ended = True
-
-    def _windows_of(self, channel: int | None) -> RecordingWindows:
-        blocks, size = self._audio.read(channel), self._made.mel.samples
-        if self._wishes.vad:
-            return VoicedWindows(blocks, size, detector().start())
-        return RecordingWindows(blocks, size)
 
     def _of_channel(self, session: Any, windows: RecordingWindows) -> Iterator[Segment]:
         made, wishes = self._made, self._wishes
@@ -114,9 +123,8 @@ class TranscriptStream(Iterator[Segment]):
         longer = windows.left(beyond=slack + 1) > made.mel.samples + slack
         timed = longer if wishes.timestamps is None else wishes.timestamps
         if timed:
-            language = self._detected(session, windows.window())
             how = Sequential(session, made.tokenizer, made.rules, made.mel, wishes, words)
-            yield from how.segments(windows, language)
+            yield from how.segments(windows, self._spoken[-1])
         else:
             yield from self._untimed(session, windows, words)
 
@@ -125,14 +133,17 @@ class TranscriptStream(Iterator[Segment]):
     ) -> Iterator[Segment]:
         """A segment for each window, all of it."""
         made, rate = self._made, self._made.mel.rate
+        previous = self._wishes.told_before(made.tokenizer)
         while len(samples := windows.speech()) and (
             windows.at == 0 or len(samples) > SHORTEST_SECONDS * rate
         ):
             start, end = windows.at / rate, (windows.at + len(samples)) / rate
             states = session.listen(log_mel(samples, made.mel))
-            language = self._detected(session)
-            prompt = np.array([prompt_ids(made.rules, language, self._wishes.task)], np.int32)
-            (row,) = decode(session, prompt, made.rules, max_tokens=self._wishes.max_tokens)
+            language = self._spoken[-1].heard_in(session)
+            ids = after_previous(made.rules, prompt_ids(made.rules, language, self._wishes.task), previous)
+            prompt, lengths = padded_prompt(ids, made.rules)
+            (row,) = decode(session, prompt, made.rules, lengths=lengths, max_tokens=self._wishes.max_tokens)
+            previous = []
             tokens = tuple(token for token in row.tokens if token < made.rules.end)
             said = Segment(
                 start,
@@ -146,29 +157,31 @@ class TranscriptStream(Iterator[Segment]):
                 [said] if words is None else words.given_to([said], session, states, start, end, language)
             )
 
-    def _detected(self, session: Any, window: NDArray[np.float32] | None = None) -> str:
-        """The language, heard in `window` or in what `session` has listened to."""
-        made = self._made
-        if self.language is None and not made.rules.multilingual:
-            self.language = "en"
-        if self.language is None:
-            if window is not None:
-                session.listen(log_mel(window, made.mel))
-            self.language = next(iter(language_probabilities(session, made.rules)[0]))
-        return self.language
 
-    def _refuse_short(self, length: int) -> None:
-        rate = self._made.mel.rate
-        if length <= SHORTEST_SECONDS * rate:
-            raise InputError(
-                f"The recording is {length / rate:.3g} s long ({length} samples at {rate} a second), "
-                f"too short for a word: a model would only make one up. Pass more than {SHORTEST_SECONDS} s."
-            )
+def windows_over(blocks: Iterator[NDArray[np.float32]], mel: MelSettings, *, vad: bool) -> RecordingWindows:
+    """The windows of a recording; with `vad`, over where somebody speaks."""
+    if vad:
+        return VoicedWindows(blocks, mel.samples, detector().start())
+    return RecordingWindows(blocks, mel.samples)
 
 
-def _moved(segment: Segment, by: float, channel: int | None) -> Segment:
-    """The segment of a part of a recording, at its times in the whole."""
+def refuse_short(length: int, rate: int) -> None:
+    """Raise where a recording of `length` samples holds no word.
+
+    Raises:
+        InputError: it is no longer than 0.1 s.
+    """
+    if length <= SHORTEST_SECONDS * rate:
+        raise InputError(
+            f"The recording is {length / rate:.3g} s long ({length} samples at {rate} a second), "
+            f"too short for a word: a model would only make one up. Pass more than {SHORTEST_SECONDS} s."
+        )
+
+
+def _moved(segment: Segment, by: float, channel: int | None, language: str | None) -> Segment:
+    """The segment of a part of a recording, at its times in the whole; `language` is that of the channel."""
     if not by and channel is None:
         return segment
     words = tuple(replace(word, start=word.start + by, end=word.end + by) for word in segment.words)
-    return replace(segment, start=segment.start + by, end=segment.end + by, words=words, channel=channel)
+    moved = replace(segment, start=segment.start + by, end=segment.end + by, words=words)
+    return moved if channel is None else replace(moved, channel=channel, language=language)

@@ -103,6 +103,24 @@ def test_options_reach_the_pipeline(command: Command, scripted: Scripted) -> Non
     }
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("whisper-tiny.en a.wav --language fr", "transcribes English only, and language 'fr' was asked for"),
+        ("whisper-tiny.en a.wav --task translate", "transcribes English only, and task 'translate'"),
+        ("turbo --task translate", "has no task 'translate'; it has: transcribe. Use one"),
+    ],
+)
+def test_what_a_model_was_not_trained_for_is_wrong_usage(
+    command: Command, scripted: Scripted, given: str, said: str
+) -> None:
+    outcome = command("run", *given.split())
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert outcome.err.endswith(" See: nest run --help\n")
+    assert scripted.options == {}
+
+
 def test_words_have_times(command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     words = (Word(" It's", 0.1, 0.32, 0.87654), Word(" <b>.", 10.5, 11.123456, 1.0))
     segment = Segment(0.0, 12.0, " It's <b>.", (1, 2), words)
@@ -157,6 +175,7 @@ def test_json_is_one_object_a_line(command: Command, scripted: Scripted) -> None
         "model": "whisper-tiny.en",
         "text": "It is a.",
         "language": "en",
+        "language_probability": None,
         "duration": 1.235,
         "segments": [{"start": 0.0, "end": 1.235, "text": " It is a."}],
     }

@@ -23,6 +23,7 @@ class ScriptedStream(Iterator[Segment]):
     """Two segments of a recording, the second of which may fail."""
 
     seconds = 4.0
+    language_probabilities: dict[str, float] | None = None
 
     def __init__(self, name: str, fails: bool) -> None:
         self.position = 0.0
@@ -269,30 +270,54 @@ def test_a_damaged_recording_is_said_to_be(command: Command, scripted: Scripted)
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["a.mp3", "sub/a.wav", "-f", "txt"], "a.mp3 and sub/a.wav would all be written as 'a'"),
-        (["a.mp3", "-o", "b.mp4"], "--output-dir is 'b.mp4', which is no directory."),
+        ("a.mp3 sub/a.wav -f txt", "a.mp3 and sub/a.wav would all be written as 'a'"),
+        ("a.mp3 -o b.mp4", "--output-dir is 'b.mp4', which is no directory."),
+        ("a.mp3 -o b.mp4/texts/new", "--output-dir is 'b.mp4/texts/new', of which 'b.mp4' is no directory."),
+        ("a.mp3 -o ~nobody-here/x", "--output-dir is '~nobody-here/x': there is no home of that name."),
+        ("a.mp3 -o " + "x" * 300, "': File name too long."),
         (
-            ["a.mp3", "--language", "French"],
-            "This model transcribes English only, and language 'fr' was asked for.",
+            "a.mp3 --language French",
+            "This model transcribes English only, and language 'fr' was asked for. Use a multilingual one, such as",
         ),
         (
-            ["a.mp3", "--task", "translate"],
-            "This model transcribes English only, and task 'translate' was asked for.",
+            "a.mp3 --task translate",
+            "This model transcribes English only, and task 'translate' was asked for. Use one that was trained to "
+            "translate, such as whisper-small or whisper-large-v3. See",
         ),
         (
-            ["a.mp3", "--model", "tiny", "--language", "Klingon"],
-            "The language 'Klingon' is none of this model's.",
+            "a.mp3 --model turbo --task translate",
+            "This model has no task 'translate'; it has: transcribe. Use one that was trained to translate, such as",
         ),
-        (["a.mp3", "--model", "all-MiniLM-L6-v2"], "'all-MiniLM-L6-v2' has no task 'transcription'"),
+        ("a.mp3 --model distil-large-v3 --task translate", "This model has no task 'translate'"),
+        ("a.mp3 --model distil-large-v3 --language de", "'de' is none of this model's. Its codes are: en."),
+        (
+            "a.mp3 --model tiny --language Klingon",
+            "The language 'Klingon' is none of this model's. Its codes",
+        ),
+        ("a.mp3 --model tiny --language Frensh", "is none of this model's. Did you mean 'French'"),
+        ("a.mp3 --model tiny --language Cantonese", "The language 'yue' is none of this model's."),
+        ("a.mp3 --model tiny --language=", "The language '' is none of this model's."),
+        ("a.mp3 --model all-MiniLM-L6-v2", "'all-MiniLM-L6-v2' has no task 'transcription'"),
     ],
 )
-def test_what_means_nothing_is_refused_before_any_work(
-    command: Command, scripted: Scripted, given: list[str], said: str
+def test_what_no_recording_could_mend_is_wrong_usage(
+    command: Command, scripted: Scripted, given: str, said: str
 ) -> None:
-    outcome = command("transcribe", *given)
-    assert outcome.code == 1
+    outcome = command("transcribe", *given.split())
+    assert outcome.code == 2
     assert said in outcome.err
-    assert scripted.calls == []
+    assert outcome.err.endswith(" See: nest transcribe --help\n")
+    assert (scripted.calls, scripted.options) == ([], {})
+
+
+def test_a_detected_language_is_said_once(
+    command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ScriptedStream, "language_probabilities", {"fr": 0.931, "yue": 0.04})
+    outcome = command("transcribe", "a.mp3", "b.mp4", "--model", "turbo")
+    assert outcome.code == 0
+    assert outcome.err.count("nest: Detected language: French (93 %)\n") == 2
+    assert "language" not in outcome.out
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,17 @@ def test_channels_are_named() -> None:
 SENTENCE = " Had he married a more amiable woman, he might have been made still more respectable than he was."
 
 
+def test_a_detected_language_is_data() -> None:
+    said = Segment(0, 1, " Oui", (), channel=1, language="fr")
+    likely = {"fr": 0.912345, "de": 0.05, "en": 0.009}
+    found = facts(Transcript("Oui", (), "fr", 1.0, (said,), likely))
+    assert (found["language"], found["language_probability"]) == ("fr", 0.9123)
+    assert found["language_probabilities"] == {"fr": 0.9123, "de": 0.05}
+    assert (found["segments"][0]["channel"], found["segments"][0]["language"]) == (1, "fr")
+    found = facts(transcript(said))
+    assert (found["language_probability"], found["language_probabilities"]) == (None, None)
+
+
 def test_lines_have_a_width() -> None:
     (cue,) = cues(transcript(Segment(0, 6, SENTENCE, ())), Lines(width=30))
     assert cue.lines == (

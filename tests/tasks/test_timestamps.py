@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nest.tasks.rules import GenerationRules, timed_prompt_ids
-from nest.tasks.timestamps import Heard, Said, Stretch, heard, timed
+from nest.tasks.timestamps import Heard, Said, Stretch, heard, timed, whole_characters
+from nest.tasks.tokens import Tokenizer
+
+from .scripted import tokens_of
 
 START, END, NO_TIMES, FIRST = 20, 19, 21, 22
 VOCAB = FIRST + 151  # times from 0 to 3 s
@@ -135,3 +138,17 @@ def test_no_text_token_is_lost_or_doubled(tokens: list[int]) -> None:
     if found.seconds is None:
         assert found.tokens == tuple(tokens)
     assert found.open == any(token < END for token in tokens[len(found.tokens) :])
+
+
+def test_no_stretch_begins_within_a_character(tokenizer: Tokenizer) -> None:
+    day, rest = tokens_of("日"), tokens_of("本")
+    cut = [
+        Stretch(0.0, 1.0, (*tokens_of(" a"), *day[:2])),
+        Stretch(1.0, 2.0, day[2:]),
+        Stretch(2.0, None, (*rest, rest[0])),
+    ]
+    assert whole_characters(cut, tokenizer) == (
+        Stretch(0.0, 1.0, (*tokens_of(" a"), *day)), Stretch(2.0, None, (*rest, rest[0])),
+    )  # fmt: skip
+    assert whole_characters([Stretch(0.0, 1.0, day[:2])], tokenizer) == ()
+    assert whole_characters([], tokenizer) == ()

@@ -9,6 +9,7 @@ from typing import Any
 
 from nest.cli._entry import sample_file
 from nest.cli._format import columns
+from nest.cli._spoken import refuse_foreign
 from nest.cli.runs._items import Answer, Item, sample_items, standard_input
 from nest.registry import Entry
 from nest.tasks.audio import load
@@ -18,7 +19,12 @@ __all__ = ["answer", "prepare"]
 
 
 def prepare(entry: Entry, args: argparse.Namespace) -> list[Item]:
-    """The recordings that were named, or the entry's samples."""
+    """The recordings that were named, or the entry's samples.
+
+    Raises:
+        CallError: the model does not have the language or the task that was asked for.
+    """
+    refuse_foreign(entry, getattr(args, "language", None), getattr(args, "task", "transcribe"))
     if not args.inputs:
         samples = sample_items(entry, "a FILE")
         return [Item(sample.audio or "?", str(sample_file(entry, sample)), sample) for sample in samples]
@@ -49,9 +55,11 @@ def answer(task: Any, item: Item, args: argparse.Namespace) -> Answer:
         task=getattr(args, "task", "transcribe"),
         **asked,
     )
+    likely = made.language_probability
     facts = {
         "text": made.text,
         "language": made.language,
+        "language_probability": None if likely is None else round(likely, 4),
         "duration": round(made.duration, 3),
         "segments": [_segment(segment, words=bool(asked)) for segment in made.segments],
     }
