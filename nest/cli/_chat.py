@@ -40,8 +40,8 @@ def main(args: argparse.Namespace) -> int:
         announce_fetch(entry)
     backend = args.backend or chosen_backend(extras=kind.extras)
     options = {"local_files_only": args.offline, "trust_source": args.trust_source or None}
-    task = pipeline(args.name, task=kind.name, backend=backend, **options)
-    sys.stderr.write(f"{entry.manifest.model.title} on {backend}. {_HELP}\n")
+    task = pipeline(args.name, task=kind.name, backend=backend, plan=args.plan, **options)
+    sys.stderr.write(f"{entry.manifest.model.title} on {backend}, plan {args.plan}. {_HELP}\n")
     _talk(task, settings, getattr(args, "system", None))
     return 0
 

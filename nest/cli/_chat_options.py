@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nest.cli._shared_options import NAME, offline, trust
+from nest.cli._shared_options import NAME, offline, plan, trust
 from nest.cli._text_options import add_sampling
 
 __all__ = ["chat"]
@@ -18,6 +18,7 @@ def chat(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
     )
+    plan(command)
     offline(command)
     trust(command)
     add_sampling(command.add_argument_group("text"))

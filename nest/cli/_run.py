@@ -48,7 +48,8 @@ def main(args: argparse.Namespace) -> int:
     task = pipeline(
         args.name,
         task=args.kind,
-        backend=_announced(kind) if args.backend is None else args.backend,
+        backend=_announced(kind, args.plan) if args.backend is None else args.backend,
+        plan=args.plan,
         local_files_only=args.offline,
         trust_source=args.trust_source or None,
     )
@@ -72,10 +73,10 @@ def _misused(message: str) -> int:
     return USAGE
 
 
-def _announced(kind: Kind) -> str:
+def _announced(kind: Kind, plan: str) -> str:
     """The backend of a run that names none, said on standard error."""
     backend = chosen_backend(extras=kind.extras)
-    sys.stderr.write(f"Running on {backend}; --backend chooses another.\n")
+    sys.stderr.write(f"Running on {backend}, plan {plan}; --backend and --plan choose others.\n")
     return backend
 
 

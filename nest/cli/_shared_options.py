@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 
-__all__ = ["NAME", "at_least", "generics", "offline", "trust"]
+__all__ = ["NAME", "at_least", "generics", "offline", "plan", "trust"]
 
 NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
 """The help of an entry's name."""
@@ -41,6 +41,16 @@ def generics(command: ArgumentParser, example: str = "") -> None:
 def offline(command: ArgumentParser) -> None:
     """Add --offline."""
     command.add_argument("--offline", action="store_true", help="use what is on disk; never ask the network")
+
+
+def plan(command: ArgumentParser) -> None:
+    """Add --plan."""
+    command.add_argument(
+        "--plan",
+        choices=("exact", "fast"),
+        default="exact",
+        help="'fast' packs the weights first and computes the same in fewer, larger pieces; 'exact' if left out",
+    )
 
 
 def trust(command: ArgumentParser) -> None:

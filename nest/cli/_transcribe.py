@@ -84,10 +84,12 @@ def _prepared(entry: Entry, args: argparse.Namespace, lines: Lines, screen: Scre
         announce_fetch(entry)
     backend = args.backend or chosen_backend(extras=("transcribe",))
     options = {"local_files_only": args.offline, "trust_source": args.trust_source or None}
-    task = pipeline(args.model, task="transcription", backend=backend, **options)
+    task = pipeline(args.model, task="transcription", backend=backend, plan=args.plan, **options)
     if not args.no_vad:
         detector(local_files_only=args.offline)
-    screen.note(f"{entry.manifest.model.title} on {backend}; --model and --backend choose others.")
+    screen.note(
+        f"{entry.manifest.model.title} on {backend}, plan {args.plan}; --model, --backend and --plan choose others."
+    )
     about = {"model": entry.name, "backend": backend, "task": args.task}
     guard = not (args.overwrite or args.skip_existing)
     return _Run(task, _wishes(args), lines, screen, about, guard=guard)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 
 from nest.cli import _transcribe_values as values
-from nest.cli._shared_options import NAME, offline, trust
+from nest.cli._shared_options import NAME, offline, plan, trust
 from nest.cli._transcribe_values import FORMATS
 
 __all__ = ["DEFAULT_MODEL", "spelled", "transcribe"]
@@ -34,6 +34,7 @@ def transcribe(command: argparse.ArgumentParser) -> None:
         type=values.backend,
         help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
     )
+    plan(command)
     offline(command)
     trust(command)
     _heard(command.add_argument_group("what is heard"))

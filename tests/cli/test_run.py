@@ -54,12 +54,13 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
 def test_one_file_is_its_text(command: Command, scripted: Scripted) -> None:
     outcome = command("run", "whisper-tiny.en", "a.wav")
     assert (outcome.code, outcome.out) == (0, "It is a.\n")
-    assert outcome.err == "Running on the first for audio; --backend chooses another.\n"
+    assert outcome.err == "Running on the first for audio, plan exact; --backend and --plan choose others.\n"
     assert scripted.calls == [("a.wav", {"language": None, "task": "transcribe"})]
     assert scripted.options == {
         "name": "whisper-tiny.en",
         "task": None,
         "backend": "the first for audio",
+        "plan": "exact",
         "local_files_only": False,
         "trust_source": None,
     }
@@ -84,6 +85,8 @@ def test_options_reach_the_pipeline(command: Command, scripted: Scripted) -> Non
     arguments = (
         "--backend",
         "reference",
+        "--plan",
+        "fast",
         "--language",
         "de",
         "--task",
@@ -98,6 +101,7 @@ def test_options_reach_the_pipeline(command: Command, scripted: Scripted) -> Non
         "name": "whisper-tiny",
         "task": None,
         "backend": "reference",
+        "plan": "fast",
         "local_files_only": True,
         "trust_source": True,
     }

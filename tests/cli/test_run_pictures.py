@@ -55,7 +55,7 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
 def test_the_classes_of_a_picture(command: Command, scripted: Scripted) -> None:
     outcome = command("run", "resnet-18", "a.jpg")
     assert (outcome.code, outcome.out) == (0, "0.951  espresso\n0.040  cup\n")
-    assert outcome.err == "Running on the first for vision; --backend chooses another.\n"
+    assert outcome.err == "Running on the first for vision, plan exact; --backend and --plan choose others.\n"
     assert scripted.calls == [("a.jpg", None, {"top": 5})]
 
 

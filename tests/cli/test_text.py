@@ -196,7 +196,7 @@ def test_a_conversation_is_remembered_until_it_begins_anew(
     assert outcome.code == 0
     assert outcome.out == "> It is chat.\n> > It is chat.\n> > It is chat.\n> \n"
     assert (
-        "SmolLM2 135M Instruct on torch. /new begins anew, Ctrl-C stops an answer, Ctrl-D ends."
+        "SmolLM2 135M Instruct on torch, plan exact. /new begins anew, Ctrl-C stops an answer, Ctrl-D ends."
         in outcome.err
     )
     first, answer = ("system", "Be brief."), ("assistant", "It is chat.")

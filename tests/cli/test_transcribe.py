@@ -87,7 +87,10 @@ def names(folder: str = ".") -> list[str]:
 def test_text_goes_to_standard_output(command: Command, scripted: Scripted) -> None:
     outcome = command("transcribe", "a.mp3")
     assert (outcome.code, outcome.out) == (0, "It is a.\nThe end.\n")
-    assert outcome.err == "nest: Whisper tiny.en on onnx; --model and --backend choose others.\n"
+    assert (
+        outcome.err
+        == "nest: Whisper tiny.en on onnx, plan exact; --model, --backend and --plan choose others.\n"
+    )
     assert names() == ["a.mp3", "b.mp4", "bad.wav", "damaged.mp3"]
     source, wishes = scripted.calls[0]
     assert source == "a.mp3"
