@@ -171,6 +171,7 @@ def _wishes(args: argparse.Namespace) -> dict[str, Any]:
         "duration": args.duration,
         "channels": args.channels,
         "vad": not args.no_vad,
+        "batch_size": args.batch_size,
         "word_timestamps": args.word_timestamps,
         "initial_prompt": args.initial_prompt,
         "condition_on_previous_text": not args.no_condition_on_previous_text,

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RecordingWindows"]
+__all__ = ["SHORTEST_SECONDS", "RecordingWindows"]
+
+SHORTEST_SECONDS = 0.1
+"""A recording, or what is left of one after its last window, that is no longer than this holds no word."""
 
 
 class RecordingWindows:
@@ -15,11 +18,13 @@ class RecordingWindows:
 
     Attributes:
         at: the index of the window's first sample.
+        chunk: of how many samples `levels` and `spoken` say something: about a thousandth of the window.
     """
 
     def __init__(self, blocks: Iterator[NDArray[np.float32]], size: int) -> None:
         self.at = 0
         self.size = size
+        self.chunk = max(size // 1000, 1)
         self._blocks = blocks
         self._held = np.zeros(0, np.float32)
         self._ended = False
@@ -38,6 +43,18 @@ class RecordingWindows:
     def speaks(self, first: int, last: int) -> bool:
         """Whether somebody is known to speak between these samples of the window: here nothing is known."""
         return False
+
+    def spoken(self, length: int) -> NDArray[np.int64] | None:
+        """Where, among so many samples of the window, each chunk begins in which somebody speaks: not known here."""
+        return None
+
+    def levels(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Where each chunk of the window begins, and how much speech is in it: here, how loud it is of the mean."""
+        window = self.window()
+        count = len(window) // self.chunk
+        chunks = window[: count * self.chunk].reshape(count, self.chunk)
+        loudness = np.sqrt(np.square(chunks).mean(axis=1))
+        return np.arange(count) * self.chunk, loudness / max(float(loudness.mean()), 1e-12)
 
     def left(self, beyond: int = 0) -> int:
         """How many samples there are from the window's beginning on, counted up to `beyond` after its end."""

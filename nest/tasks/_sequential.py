@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest.tasks._attempts import Attempt, best_attempt
-from nest.tasks._recording_windows import RecordingWindows
+from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
 from nest.tasks._speech_wishes import SpeechWishes
 from nest.tasks._spoken_language import SpokenLanguage
 from nest.tasks._window_words import WindowWords
@@ -22,10 +22,7 @@ from nest.tasks.timestamps import Heard, Stretch, heard, whole_characters
 from nest.tasks.tokens import Tokenizer
 from nest.tasks.transcript import Segment
 
-__all__ = ["SHORTEST_SECONDS", "Sequential"]
-
-SHORTEST_SECONDS = 0.1
-"""A recording, or what is left of one after its last window, that is no longer than this holds no word."""
+__all__ = ["REMAINDER_SECONDS", "SLACK_SECONDS", "Sequential", "segment_of", "within"]
 
 REMAINDER_SECONDS = 1.0
 """What is left after the last text, if the window heard it to its end and began no other text: no window of its own,
@@ -68,8 +65,8 @@ class Sequential:
             attempt = self._attempt(language)
             found = Heard((), None) if attempt.silent else heard(attempt.tokens, self.rules)
             count = self._advance(found, window, windows)
-            placed = _placed(whole_characters(found.stretches, self.tokenizer), len(window) / rate)
-            said = [self._segment(stretch, start, attempt) for stretch in placed]
+            placed = within(whole_characters(found.stretches, self.tokenizer), len(window) / rate)
+            said = [segment_of(stretch, start, attempt, self.tokenizer) for stretch in placed]
             self._remember(found, attempt)
             windows.advance(count)
             if self.words is not None:
@@ -112,20 +109,22 @@ class Sequential:
         self._previous += found.tokens
         del self._previous[: -self.rules.positions]
 
-    def _segment(self, stretch: Stretch, start: float, attempt: Attempt) -> Segment:
-        end = stretch.start if stretch.end is None else stretch.end
-        return Segment(
-            start + stretch.start,
-            start + end,
-            self.tokenizer.decode(stretch.tokens),
-            stretch.tokens,
-            mean_log_probability=attempt.mean_log_probability,
-            temperature=attempt.temperature,
-            compression_ratio=attempt.compression_ratio,
-        )
+
+def segment_of(stretch: Stretch, start: float, attempt: Attempt, tokenizer: Tokenizer) -> Segment:
+    """A stretch of the window that begins at `start`, in seconds."""
+    end = stretch.start if stretch.end is None else stretch.end
+    return Segment(
+        start + stretch.start,
+        start + end,
+        tokenizer.decode(stretch.tokens),
+        stretch.tokens,
+        mean_log_probability=attempt.mean_log_probability,
+        temperature=attempt.temperature,
+        compression_ratio=attempt.compression_ratio,
+    )
 
 
-def _placed(found: Sequence[Stretch], length: float) -> list[Stretch]:
+def within(found: Sequence[Stretch], length: float) -> list[Stretch]:
     """The stretches within the `length` recorded seconds of their window; what was heard in its padding is left out."""
     placed = []
     for stretch in found:

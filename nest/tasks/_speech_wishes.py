@@ -27,6 +27,7 @@ class SpeechWishes:
     word_timestamps: bool = False
     timestamps: bool | None = None
     vad: bool = False
+    batch_size: int | None = None
     initial_prompt: str | None = None
     condition_on_previous_text: bool = True
     temperature: float | Sequence[float] = TEMPERATURES
@@ -34,6 +35,11 @@ class SpeechWishes:
     log_probability_threshold: float | None = -1.0
     no_speech_threshold: float | None = 0.6
     seed: int = 0
+
+    @property
+    def rows(self) -> int:
+        """How many windows are decoded at a time, at most."""
+        return self.batch_size or 1
 
     @property
     def temperatures(self) -> tuple[float, ...]:
@@ -59,6 +65,7 @@ def speech_wishes(**given: Any) -> SpeechWishes:
     if isinstance(wishes.language, str):
         wishes = replace(wishes, language=language_code(wishes.language))
     _check_temperature(wishes.temperature)
+    _check_batch_size(wishes)
     for name in ("compression_ratio_threshold", "log_probability_threshold", "no_speech_threshold"):
         value = getattr(wishes, name)
         if value is not None and not _is_number(value):
@@ -91,6 +98,18 @@ def _check_temperature(given: Any) -> None:
     if not several or isinstance(given, str) or not all(_is_number(t) and t >= 0 for t in several):
         raise InputError(
             f"temperature={given!r}: expected a number from 0, or several that are tried one after another."
+        )
+
+
+def _check_batch_size(wishes: SpeechWishes) -> None:
+    size = wishes.batch_size
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        raise InputError(
+            f"batch_size={size!r} is no number of windows; expected an integer from 1, or None for one after another."
+        )
+    if wishes.rows > 1 and wishes.timestamps is False:
+        raise InputError(
+            f"batch_size={size} with timestamps=False: windows of a batch are decoded with times. Leave one out."
         )
 
 

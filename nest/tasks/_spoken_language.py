@@ -23,10 +23,10 @@ class SpokenLanguage:
         self.probabilities: Mapping[str, float] | None = None
         self._rules = rules
 
-    def heard_in(self, session: SpeechSession) -> str:
-        """The code; where it is not known yet, detected in what `session` has listened to."""
+    def heard_in(self, session: SpeechSession, rows: int = 1) -> str:
+        """The code; where it is not known yet, detected in the first of the rows that `session` has listened to."""
         if self.code is None:
-            (self.probabilities,) = language_probabilities(session, self._rules)
+            self.probabilities = language_probabilities(session, self._rules, rows)[0]
             self.code = next(iter(self.probabilities))
         return self.code
 

@@ -32,7 +32,8 @@ class VoicedWindows(RecordingWindows):
     def __init__(self, blocks: Iterator[NDArray[np.float32]], size: int, voice: Voice) -> None:
         super().__init__(self._listened(blocks), size)
         self._voice = voice
-        self._spoken = np.zeros(0, bool)  # of each chunk of the recording: two kilobytes a minute
+        self.chunk = CHUNK
+        self._likely = np.zeros(0, np.float32)  # of each chunk of the recording: eight kilobytes a minute
 
     def _listened(self, blocks: Iterator[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
         for block in blocks:
@@ -41,7 +42,7 @@ class VoicedWindows(RecordingWindows):
         self._add(self._voice.finish())
 
     def _add(self, probabilities: NDArray[np.float32]) -> None:
-        self._spoken = np.concatenate([self._spoken, probabilities > LIKELY])
+        self._likely = np.concatenate([self._likely, probabilities])
 
     def speech(self) -> NDArray[np.float32]:
         """Move to where speech comes next, and give the window from there to the next pause; none at the end."""
@@ -65,8 +66,20 @@ class VoicedWindows(RecordingWindows):
         heard = [chunk for chunk in self._chunks(last) if chunk * CHUNK >= self.at + first]
         return len(heard) * CHUNK > SPEECH_SECONDS * RATE
 
+    def spoken(self, length: int) -> NDArray[np.int64]:
+        return np.array(self._chunks(length), np.int64) * CHUNK - self.at
+
+    def levels(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Where each chunk begins, and how likely it is that somebody speaks in it."""
+        first, likely = self._within(len(self.window()))
+        return (first + np.arange(len(likely))) * CHUNK - self.at, likely
+
     def _chunks(self, length: int) -> list[int]:
         """The chunks of the window in which somebody speaks."""
+        first, likely = self._within(length)
+        return [first + int(chunk) for chunk in np.flatnonzero(likely > LIKELY)]
+
+    def _within(self, length: int) -> tuple[int, NDArray[np.float32]]:
+        """The first chunk of so many samples of the window, and the probabilities of all that they touch."""
         first = self.at // CHUNK
-        spoken = self._spoken[first : -(-(self.at + length) // CHUNK)]
-        return [first + int(chunk) for chunk in np.flatnonzero(spoken)]
+        return first, self._likely[first : -(-(self.at + length) // CHUNK)]

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from nest.errors import InputError
 from nest.tasks import audio as audio_files
 from nest.tasks._sessions import Sessions, session_options
+from nest.tasks._sized_sessions import SizedSessions
 from nest.tasks._speech_wishes import SpeechWishes, speech_wishes
 from nest.tasks._spoken_language import only_language
 from nest.tasks.audio import AudioSource, Channels
@@ -51,7 +52,8 @@ class Transcriber:
         self.rules = rules
         self.mel = mel
         self.plan = plan
-        self._sessions = Sessions(model, Batch=1, **session_options(model, plan))
+        self.sessions = Sessions(model, Batch=1, **session_options(model, plan))
+        self.batches = SizedSessions(model, rules.positions, plan)
 
     def __call__(
         self,
@@ -94,6 +96,7 @@ class Transcriber:
         word_timestamps: bool = False,
         timestamps: bool | None = None,
         vad: bool = False,
+        batch_size: int | None = None,
         **more: Any,
     ) -> TranscriptStream:
         """Return the segments of what `audio` says, each as soon as it is decoded, in memory that does not grow.
@@ -110,6 +113,10 @@ class Transcriber:
                 than its window. If False, such a one is cut at every window, where a word may be lost or doubled.
             vad: whether Silero's detector of voice activity, a file of 2 MB that is fetched once, finds where somebody
                 speaks: windows then begin there and end at pauses of 2 s, and silence, noise and music have no text.
+            batch_size: decode up to so many windows at a time, which pays on a GPU: a recording longer than a window is
+                cut at its silences beforehand, and each window knows `initial_prompt` alone, and nothing of what was
+                said before it. One after another if left out or 1; then a window begins where the text of the one
+                before it ends.
             **more: `initial_prompt`: a text as if said before, for names and style; its last tokens count, as many as
                 fill half of the decoder's positions. For decoding with times: `condition_on_previous_text`: True.
                 `temperature`: one, or several that are tried one after another
@@ -129,13 +136,14 @@ class Transcriber:
             word_timestamps=word_timestamps,
             timestamps=timestamps,
             vad=vad,
+            batch_size=batch_size,
             **more,
         )
         self._refuse_early(wishes)
         opened = audio_files.stream(
             audio, rate, target=self.mel.rate, start=start, duration=duration, channels=channels
         )
-        return TranscriptStream(self, self._sessions, opened, wishes, split=channels == "split")
+        return TranscriptStream(self, opened, wishes, split=channels == "split")
 
     def detect_language(
         self,
@@ -171,7 +179,7 @@ class Transcriber:
             window = windows.speech()
         if not len(window):
             raise InputError("There is nothing to hear in the recording, so no language to detect.")
-        with self._sessions.lend() as session:
+        with self.sessions.lend() as session:
             session.listen(log_mel(window, self.mel))
             (found,) = language_probabilities(session, self.rules)
         return found

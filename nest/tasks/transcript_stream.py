@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from nest.errors import InputError
 from nest.tasks._attempts import padded_prompt
-from nest.tasks._recording_windows import RecordingWindows
-from nest.tasks._sequential import SHORTEST_SECONDS, Sequential
+from nest.tasks._batched import Batched
+from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
+from nest.tasks._sequential import Sequential
 from nest.tasks._sessions import Sessions
+from nest.tasks._sized_sessions import SizedSessions
 from nest.tasks._speech_wishes import SpeechWishes
 from nest.tasks._spoken_language import SpokenLanguage
 from nest.tasks._voiced_windows import VoicedWindows
@@ -30,8 +32,10 @@ __all__ = ["Speech", "TranscriptStream", "refuse_short", "windows_over"]
 
 
 class Speech(Protocol):
-    """What a transcriber knows of its model."""
+    """What a transcriber knows of its model; `sessions` are of one row, `batches` of several."""
 
+    sessions: Sessions
+    batches: SizedSessions
     tokenizer: Tokenizer
     rules: GenerationRules
     mel: MelSettings
@@ -44,11 +48,9 @@ class TranscriptStream(Iterator[Segment]):
         seconds: how long the recording is, as far as that is known beforehand.
     """
 
-    def __init__(
-        self, made: Speech, sessions: Sessions, audio: AudioStream, wishes: SpeechWishes, *, split: bool
-    ) -> None:
+    def __init__(self, made: Speech, audio: AudioStream, wishes: SpeechWishes, *, split: bool) -> None:
         self.seconds = audio.seconds
-        self._made, self._sessions, self._audio, self._wishes = made, sessions, audio, wishes
+        self._made, self._audio, self._wishes = made, audio, wishes
         self._windows: RecordingWindows | None = None
         self._heard = 0
         self._ended = False
@@ -100,21 +102,21 @@ class TranscriptStream(Iterator[Segment]):
         return joined(self._done, self._heard / self._made.mel.rate, heard.code, heard.probabilities)
 
     def _run(self, channels: list[int] | list[None]) -> Generator[Segment, None, None]:
-        with self._audio, self._sessions.lend() as session:
+        with self._audio:
             for channel in channels:
                 blocks, vad = self._audio.read(channel), self._wishes.vad
                 self._windows = windows = windows_over(blocks, self._made.mel, vad=vad)
                 refuse_short(windows.left(), self._made.mel.rate)
                 if channel:
                     self._spoken.append(SpokenLanguage(self._made.rules, self._wishes.language))
-                for segment in self._of_channel(session, windows):
+                for segment in self._of_channel(windows):
                     moved = _moved(segment, self._audio.start, channel, self.language)
                     self._done.append(moved)
                     yield moved
                 self._heard = max(self._heard, windows.at + windows.left())
         self._ended = True
 
-    def _of_channel(self, session: Any, windows: RecordingWindows) -> Iterator[Segment]:
+    def _of_channel(self, windows: RecordingWindows) -> Iterator[Segment]:
         made, wishes = self._made, self._wishes
         words = (
             WindowWords(made.tokenizer, made.rules, made.mel, wishes.task) if wishes.word_timestamps else None
@@ -122,11 +124,16 @@ class TranscriptStream(Iterator[Segment]):
         slack = round(SHORTEST_SECONDS * made.mel.rate)
         longer = windows.left(beyond=slack + 1) > made.mel.samples + slack
         timed = longer if wishes.timestamps is None else wishes.timestamps
-        if timed:
-            how = Sequential(session, made.tokenizer, made.rules, made.mel, wishes, words)
-            yield from how.segments(windows, self._spoken[-1])
-        else:
-            yield from self._untimed(session, windows, words)
+        if timed and wishes.rows > 1:
+            batched = Batched(made.batches, made.tokenizer, made.rules, made.mel, wishes, words)
+            yield from batched.segments(windows, self._spoken[-1])
+            return
+        with made.sessions.lend() as session:
+            if timed:
+                how = Sequential(session, made.tokenizer, made.rules, made.mel, wishes, words)
+                yield from how.segments(windows, self._spoken[-1])
+            else:
+                yield from self._untimed(session, windows, words)
 
     def _untimed(
         self, session: Any, windows: RecordingWindows, words: WindowWords | None

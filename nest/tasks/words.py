@@ -17,7 +17,7 @@ from nest.tasks.mel import MelSettings
 from nest.tasks.rules import GenerationRules
 from nest.tasks.tokens import Tokenizer
 
-__all__ = ["AlignedSession", "Word", "refuse_unaligned", "window_words"]
+__all__ = ["AlignedSession", "Word", "aligned_ids", "refuse_unaligned", "window_words"]
 
 ROUND = 32
 """Tokens are padded to a multiple of so many: backends that compile for a shape then do so for few of them."""
@@ -93,9 +93,8 @@ def window_words(
     groups = groups_of(tokenizer.pieces(tokens), language)
     if not any(group.text.strip() for group in groups):
         return ()
-    ids = np.array([[*prompt, *tokens, rules.end]], dtype=np.int32)
-    padded = _padded(ids, rules)
-    found = _onsets(session, padded, ids.shape[1], len(prompt), mel, end - start)
+    padded = aligned_ids(prompt, tokens, rules)
+    found = _onsets(session, padded, len(prompt) + len(tokens) + 1, len(prompt), mel, end - start)
     likely = _probabilities(session, states, padded, len(prompt), tokens, rules.end)
     places = _spoken(groups)
     times = spans(found[places], end - start) + start
@@ -114,8 +113,9 @@ def _spoken(groups: Sequence[Group]) -> NDArray[np.int64]:
     return np.array(places, dtype=np.int64)
 
 
-def _padded(ids: NDArray[np.int32], rules: GenerationRules) -> NDArray[np.int32]:
-    """With end tokens behind, which no token before them sees."""
+def aligned_ids(prompt: Sequence[int], tokens: Sequence[int], rules: GenerationRules) -> NDArray[np.int32]:
+    """Prompt, text and end as a row, with more end tokens behind, which no token before them sees: int32 [1, S]."""
+    ids = np.array([[*prompt, *tokens, rules.end]], dtype=np.int32)
     size = min(-(-ids.shape[1] // ROUND) * ROUND, rules.positions)
     return np.pad(ids, [(0, 0), (0, max(size - ids.shape[1], 0))], constant_values=rules.end)
 

@@ -102,6 +102,7 @@ def test_text_goes_to_standard_output(command: Command, scripted: Scripted) -> N
         "duration": None,
         "channels": "mix",
         "vad": True,
+        "batch_size": None,
         "word_timestamps": False,
         "initial_prompt": None,
         "condition_on_previous_text": True,
@@ -116,7 +117,8 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
     given = (
         "--language German --start 1:02:03.5 --duration 90 --channels split --word_timestamps True "
         "--initial_prompt=Names --condition_on_previous_text False --temperature 0.5 --compression_ratio_threshold 3 "
-        "--logprob-threshold -2 --no_speech_threshold 0.7 --model turbo --backend torch --no-vad"
+        "--logprob-threshold -2 --no_speech_threshold 0.7 --model turbo --backend torch --no-vad "
+        "--batch_size 8"
     )
     assert command("transcribe", "a.mp3", *given.split()).code == 0
     assert scripted.options["name"] == "turbo"
@@ -129,6 +131,7 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
         "duration": 90.0,
         "channels": "split",
         "vad": False,
+        "batch_size": 8,
         "word_timestamps": True,
         "initial_prompt": "Names",
         "condition_on_previous_text": False,

@@ -71,6 +71,25 @@ def test_words_of_the_long_recording(recording: np.ndarray, begins: list[float])
         assert later == pytest.approx([begins[4]] * half, abs=0.2)
 
 
+@pytest.mark.parametrize("backend", ["onnx", "torch", "jax", "nnx"])
+def test_the_long_recording_as_a_batch(backend: str, recording: np.ndarray, begins: list[float]) -> None:
+    task = nest.pipeline("whisper-tiny.en", backend=backend)
+    made = task(recording, batch_size=2, vad=True, word_timestamps=backend == "onnx")
+    assert _words(made.text) == _words("".join([*ONCE, *ONCE]))
+    edges = [time for segment in made.segments for time in (segment.start, segment.end)]
+    assert edges == sorted(edges)
+    assert all(segment.start < segment.end <= made.duration for segment in made.segments)
+    assert np.abs([s.start - b for s, b in zip(made.segments, begins, strict=True)]).max() < 1.0
+    if backend == "onnx":
+        said = [word.start for segment in made.segments for word in segment.words if word.text == " fellow"]
+        assert np.diff(said) == pytest.approx([begins[4]], abs=0.2)
+
+
+def _words(text: str) -> list[str]:
+    """Commas are close calls, which the first sentence of a window decides anew."""
+    return text.replace(",", "").split()
+
+
 @pytest.mark.reference
 def test_the_text_is_that_of_the_library_s_long_form(
     recording: np.ndarray, tmp_path_factory: pytest.TempPathFactory

@@ -1,0 +1,128 @@
+"""Decode windows with times as rows of one session, those again at higher temperatures whose text is not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nest.tasks._attempts import Attempt, compression_ratio, padded_prompt
+from nest.tasks._speech_wishes import SpeechWishes
+from nest.tasks.decode import Decoded, decode
+from nest.tasks.rules import GenerationRules
+from nest.tasks.tokens import Tokenizer
+
+__all__ = ["RowAttempts", "filled", "rows_for"]
+
+
+def rows_for(count: int, most: int) -> int:
+    """How many rows a session has for `count` windows: a power of two, or `most`, so that few shapes are compiled."""
+    return min(1 << (count - 1).bit_length(), most)
+
+
+def filled(rows: Sequence[int], size: int) -> list[int]:
+    """`rows`, the first of them repeated until there are `size`."""
+    return [*rows, *[rows[0]] * (size - len(rows))]
+
+
+class RowAttempts:
+    """What a model says in each window of a batch, and what speaks for it.
+
+    Args:
+        prompt: ids, for decoding with times: of every row.
+    """
+
+    def __init__(
+        self, prompt: Sequence[int], rules: GenerationRules, tokenizer: Tokenizer, wishes: SpeechWishes
+    ) -> None:
+        self.prompt, self.rules, self.tokenizer, self.wishes = prompt, rules, tokenizer, wishes
+
+    def best(self, session: Any, size: int, seeds: Sequence[int]) -> list[Attempt]:
+        """Of each window the first attempt that is believed, or the last one; see `best_attempt`.
+
+        Windows that are not believed become a smaller batch: what the session heard is copied, and not encoded again.
+
+        Args:
+            session: of `size` rows, after `listen`; rows beyond the windows are not looked at.
+            seeds: one for each window, of what is drawn at temperatures over 0: a window's text does not depend on
+                the batch that it is in.
+        """
+        attempts: dict[int, Attempt] = {}
+        speech: dict[int, bool] = {}
+        rows = left = list(range(len(seeds)))
+        for number, temperature in enumerate(self.wishes.temperatures):
+            if (smaller := rows_for(len(left), size)) < size:
+                session = session.fork(filled([rows.index(window) for window in left], smaller))
+                rows, size = left, smaller
+            drawn = [seeds[window] * len(self.wishes.temperatures) + number for window in rows]
+            said = self._decoded(session, filled(drawn, size), temperature)
+            self._listen_for_speech(session, size, rows, left, said, speech)
+            for window, row in zip(rows, said, strict=False):
+                if window in left:
+                    attempts[window] = self._attempt(row, temperature, speech.get(window, True))
+            left = [window for window in left if not self._believed(attempts[window])]
+            if not left:
+                break
+        return [attempts[window] for window in range(len(seeds))]
+
+    def _decoded(self, session: Any, seeds: Sequence[int], temperature: float) -> list[Decoded]:
+        prompt, lengths = _repeated(self.prompt, self.rules, len(seeds))
+        return decode(
+            session,
+            prompt,
+            self.rules,
+            lengths=lengths,
+            temperature=temperature,
+            seed=seeds,
+            max_tokens=self.wishes.max_tokens,
+            timed=True,
+        )
+
+    def _listen_for_speech(
+        self,
+        session: Any,
+        size: int,
+        rows: Sequence[int],
+        left: Sequence[int],
+        said: Sequence[Decoded],
+        speech: dict[int, bool],
+    ) -> None:
+        """Note in `speech` in which windows the model hears any, if an unlikely text makes that a question."""
+        threshold = self.wishes.no_speech_threshold
+        asked = [
+            window in left and window not in speech and self._unlikely(row.mean_log_probability)
+            for window, row in zip(rows, said, strict=False)
+        ]
+        if threshold is None or self.rules.no_speech is None or not any(asked):
+            return
+        begun = self.prompt[: list(self.prompt).index(self.rules.start) + 1]
+        prompt, lengths = _repeated(begun, self.rules, size)
+        logits = session.numpy(session.prefill(prompt, *([] if lengths is None else [lengths])))
+        weights = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+        silence = weights[:, self.rules.no_speech] / weights.sum(axis=-1)
+        speech |= {window: bool(p <= threshold) for window, p in zip(rows, silence, strict=False)}
+
+    def _attempt(self, row: Decoded, temperature: float, speech: bool) -> Attempt:
+        text = self.tokenizer.decode(token for token in row.tokens if token < self.rules.end)
+        mean = row.mean_log_probability
+        silent = self._unlikely(mean) and not speech
+        return Attempt(row.tokens, mean, temperature, compression_ratio(text), silent)
+
+    def _believed(self, attempt: Attempt) -> bool:
+        most = self.wishes.compression_ratio_threshold
+        repeats = most is not None and attempt.compression_ratio > most
+        return attempt.silent or not (repeats or self._unlikely(attempt.mean_log_probability))
+
+    def _unlikely(self, mean_log_probability: float) -> bool:
+        least = self.wishes.log_probability_threshold
+        return least is not None and mean_log_probability < least
+
+
+def _repeated(
+    prompt: Sequence[int], rules: GenerationRules, rows: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
+    """The prompt as so many rows, padded; and its lengths where there is padding."""
+    padded, lengths = padded_prompt(prompt, rules)
+    return np.repeat(padded, rows, axis=0), None if lengths is None else np.repeat(lengths, rows)
