@@ -9,7 +9,7 @@ from pathlib import Path
 BASE = ("errors", "_suggest", "_optional", "_collector")
 ORDER = (
     "ir", "layers", "loops", "registry", "weights", "backends", "loading", "checking",
-    "adopting", "tasks", "verify", "export", "bench", "catalog", "cli",
+    "adopting", "tasks", "verify", "evaluating", "export", "bench", "catalog", "cli",
 )  # fmt: skip
 """Each part may import itself, those before it, and BASE."""
 

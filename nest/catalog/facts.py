@@ -11,6 +11,7 @@ from nest.ir import Program, parameters
 from nest.loading import program_of
 from nest.registry import Card, Entry, find
 from nest.registry.bench import BenchRun, read_bench
+from nest.registry.evaluations import EvalRun, read_eval
 from nest.registry.parity import ParityRun, read_parity
 
 __all__ = ["Facts"]
@@ -59,6 +60,15 @@ class Facts:
             ManifestError: the file is not right.
         """
         return [(run, self._current.bench(run)) for run in read_bench(self.entry.directory, self.name)]
+
+    @cached_property
+    def evaluations(self) -> list[tuple[EvalRun, bool]]:
+        """What the entry gets wrong of recordings, each run with whether it is of the entry as it is.
+
+        Raises:
+            ManifestError: the file is not right.
+        """
+        return [(run, self._current.evaluation(run)) for run in read_eval(self.entry.directory, self.name)]
 
     @cached_property
     def _current(self) -> Current:

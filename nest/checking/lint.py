@@ -18,6 +18,7 @@ from nest.checking.report import Report
 from nest.errors import ManifestError
 from nest.registry import Entry, Manifest, find, locate
 from nest.registry.bench import BENCH_FILE
+from nest.registry.evaluations import EVAL_FILE
 from nest.registry.parity import PARITY_FILE
 from nest.registry.tensors import TENSORS_FILE, read_tensors
 
@@ -75,7 +76,7 @@ def _file_faults(entry: Entry) -> Iterator[str]:
     yield from (f"'{name}' is missing" for name in needed if not (folder / name).is_file())
     samples = {given for sample in entry.samples for given in (sample.audio, sample.image) if given}
     unpinned = () if manifest.weights else ("bindings.json", TENSORS_FILE)
-    known = {*needed, BENCH_FILE, PARITY_FILE, *samples, *unpinned}
+    known = {*needed, BENCH_FILE, EVAL_FILE, PARITY_FILE, *samples, *unpinned}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if "__pycache__" in path.parts or name in known or (path.is_dir() and _holds(name, known)):

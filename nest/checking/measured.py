@@ -11,6 +11,7 @@ from nest.ir.printer import digest
 from nest.loading import program_of
 from nest.registry import Entry
 from nest.registry.bench import BENCH_FILE, BenchRun, read_bench
+from nest.registry.evaluations import EVAL_FILE, EvalRun, read_eval
 from nest.registry.parity import PARITY_FILE, ParityRun, read_parity
 
 __all__ = ["Current", "check_measured"]
@@ -32,6 +33,11 @@ class Current:
         """Of a benchmark; one that does not say which program it is of is taken as it is."""
         return run.program is None or run.program == self._digest(False)
 
+    def evaluation(self, run: EvalRun) -> bool:
+        """Of a word error rate."""
+        weights = self._entry.manifest.weights
+        return run.program == self._digest(False) and run.revision == (weights.revision if weights else None)
+
     def _pinned(self, run: ParityRun) -> bool:
         weights = self._entry.manifest.weights
         return run.weights == "random" or (weights is not None and run.revision == weights.revision)
@@ -42,7 +48,7 @@ class Current:
 
 
 def check_measured(entry: Entry, report: Report, *, runs: bool, trust_source: bool) -> None:
-    """Check `parity.json` and `bench.json`, which an entry may have.
+    """Check `parity.json`, `bench.json` and `eval.json`, which an entry may have.
 
     Numbers of another definition are no fault, since pages show them as not measured; they are a note.
 
@@ -50,7 +56,8 @@ def check_measured(entry: Entry, report: Report, *, runs: bool, trust_source: bo
         runs: the definition may be run, so that its digest can be compared.
     """
     current = Current(entry, trust_source=trust_source or None)
-    for file, read in ((PARITY_FILE, _parity_faults), (BENCH_FILE, _bench_faults)):
+    kinds = ((PARITY_FILE, _parity_faults), (BENCH_FILE, _bench_faults), (EVAL_FILE, _eval_faults))
+    for file, read in kinds:
         part = file.removesuffix(".json")
         try:
             count, stale = read(entry, current if runs else None)
@@ -78,4 +85,10 @@ def _bench_faults(entry: Entry, current: Current | None) -> tuple[int, list[str]
     stale = [
         f"{run.date}, {run.workload.get('device')}" for run in runs if current and not current.bench(run)
     ]
+    return len(runs), stale
+
+
+def _eval_faults(entry: Entry, current: Current | None) -> tuple[int, list[str]]:
+    runs = read_eval(entry.directory, entry.name)
+    stale = [f"{run.date}, {run.data.name}" for run in runs if current and not current.evaluation(run)]
     return len(runs), stale

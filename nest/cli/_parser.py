@@ -12,6 +12,7 @@ from nest.cli import (
     _adopt_options,
     _bench_options,
     _chat_options,
+    _eval_options,
     _export_options,
     _run_options,
     _source_options,
@@ -209,6 +210,10 @@ _COMMANDS = {
     "lint": ("check that an entry's folder is as a zoo wants it", _entries),
     "verify": ("measure an entry on every backend against the f64 oracle", _verify_options.verify),
     "bench": ("measure how fast an entry is, beside the reference library", _bench_options.bench),
+    "eval": (
+        "count what a transcriber gets wrong of recordings with transcripts, and how long it takes",
+        _eval_options.evaluation,
+    ),
     "diff": ("name the first block whose result on a backend is wrong", _verify_options.diff),
     "export": ("write a model for programs that know nothing of nest", _export_options.export),
     "eject": ("write a model as one file of PyTorch or Flax source", _export_options.eject),

@@ -19,6 +19,7 @@ from nest.ir.printer import digest
 from nest.loading import program_of
 from nest.registry import cards, find, zoo_directory
 from nest.registry.bench import BenchRun, write_bench
+from nest.registry.evaluations import EvalRun, write_eval
 from nest.registry.parity import ParityRun, write_parity
 
 NAME = "resnet-18"
@@ -234,3 +235,54 @@ def test_every_entry_of_the_zoo_has_a_small_section() -> None:
         assert found.parity, f"{card.name} has no parity.json"
         assert all(current for _, current in found.parity), f"{card.name}: measured of another definition"
         assert all(summary(found).backends.get(name) for name in ("torch", "jax", "nnx", "onnx")), card.name
+
+
+class TestWordErrors:
+    """Of a transcriber; what is of another definition, or of no entry for speech, is not shown."""
+
+    @staticmethod
+    def shown_of(folder: Path, name: str = "whisper-tiny.en") -> str:
+        unused = shutil.ignore_patterns("__pycache__", "parity.json", "bench.json")
+        shutil.copytree(zoo_directory() / name, folder, ignore=unused, dirs_exist_ok=True)
+        manifest = folder / "nest.toml"
+        text = manifest.read_text("utf-8").replace('path = "model.py"', f'path = "@{name}/model.py"')
+        manifest.write_text(text, "utf-8")
+        card = next(card for card in cards()[0] if card.name == name)
+        found = Facts(replace(card, folder=folder), find(folder))
+        return section(found, read((folder / "README.md").read_text("utf-8"))).text
+
+    @staticmethod
+    def run(**given: Any) -> EvalRun:
+        entry = find("whisper-tiny.en")
+        assert entry.manifest.weights is not None
+        counts = {"rate": 0.05, "length": 1000, "substitutions": 30, "deletions": 15, "insertions": 5}
+        facts = {
+            "date": "2026-11-30T10:00:00+00:00",
+            "environment": {"processor": "A <processor>", "cpus": 2},
+            "data": {"name": "Talks & more", "recordings": 12, "seconds": 600.0, "digest": "0" * 64},
+            "settings": {"backend": "onnx", "plan": "fast", "task": "transcribe", "vad": False, "language": "en"},
+            "normalizers": ["english"], "words": counts, "characters": {**counts, "length": 5000, "rate": 0.01},
+            "real_time_factor": 0.123, "load_s": 0.5, "first_s": 1.0, "peak_mib": 400.0,
+            "program": digest(program_of(entry)), "revision": entry.manifest.weights.revision,
+        }  # fmt: skip
+        return EvalRun.model_validate({**facts, **given})
+
+    def test_a_line_for_each_run(self, tmp_path: Path) -> None:
+        write_eval(tmp_path, [self.run()])
+        text = self.shown_of(tmp_path)
+        cells = re.findall(r"<td>(.*?)</td>", text[text.index("word-error-rate") : text.index("### Speed")])
+        assert cells == [
+            "Talks &amp; more: 12 recordings, 10 min", "onnx, fast, in en, without voice activity",
+            "5.00 % (50 of 1,000)", "1.00 % (50 of 5,000)", "0.123",
+            "A &lt;processor&gt;, 2 threads, 2026-11-30; normaliser english",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("of_another", [{"program": "1" * 64}, {"revision": "0" * 40}])
+    def test_of_another_definition_or_weights(self, tmp_path: Path, of_another: dict[str, str]) -> None:
+        write_eval(tmp_path, [self.run(**of_another)])
+        text = self.shown_of(tmp_path)
+        assert "Talks" not in text
+        assert "{ #word-error-rate }\n\nNot measured." in text
+
+    def test_other_tasks_have_none(self, tmp_path: Path) -> None:
+        assert "word-error-rate" not in self.shown_of(tmp_path, "resnet-18")

@@ -9,7 +9,7 @@ import nest
 from .conftest import Command
 
 _NAMES = (
-    "run transcribe chat adopt new bind pull list show inspect check lint verify bench diff export eject cache "
+    "run transcribe chat adopt new bind pull list show inspect check lint verify bench eval diff export eject cache "
     "catalog env"
 )
 COMMANDS = ", ".join(_NAMES.split())

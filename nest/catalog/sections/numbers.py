@@ -1,7 +1,8 @@
-"""Numbers: how exact the entry is on each backend, and how fast."""
+"""Numbers: how exact the entry is on each backend, how well it does its task, and how fast."""
 
 from __future__ import annotations
 
+from nest.catalog.errors_table import errors_table
 from nest.catalog.facts import Facts
 from nest.catalog.markup import escape, in_markdown
 from nest.catalog.metrics import busy, hardware, work_words
@@ -10,6 +11,7 @@ from nest.catalog.readme import Readme
 from nest.catalog.section import Section
 from nest.catalog.speed_chart import speed_chart
 from nest.registry.bench import BENCH_FILE, BenchRun
+from nest.registry.evaluations import EVAL_FILE
 from nest.registry.parity import PARITY_FILE, ParityRun
 
 __all__ = ["section"]
@@ -18,10 +20,12 @@ _SIZES = {"full": "The entry's own size", "tiny": "The tiny configuration"}
 
 
 def section(facts: Facts, readme: Readme) -> Section:
-    """What the README promises of numbers, the parity matrix as it was measured, then speed and memory."""
-    parts = [readme.section("Numerics"), *_exactness(facts), *_speed(facts)]
+    """What the README promises of numbers, the parity matrix as it was measured, word errors, then speed and memory."""
+    parts = [readme.section("Numerics"), *_exactness(facts), *_errors(facts), *_speed(facts)]
     folder = facts.entry.directory
-    files = {name: folder / name for name in (PARITY_FILE, BENCH_FILE) if (folder / name).is_file()}
+    files = {
+        name: folder / name for name in (PARITY_FILE, EVAL_FILE, BENCH_FILE) if (folder / name).is_file()
+    }
     return Section("Numbers", "numbers", "\n\n".join(part for part in parts if part), files)
 
 
@@ -57,6 +61,21 @@ def _date(run: ParityRun) -> str:
 
 def _when(run: ParityRun) -> str:
     return f"{_date(run)}, {conditions_words(run)}."
+
+
+def _errors(facts: Facts) -> list[str]:
+    """How many words a transcriber gets wrong; other tasks have no such numbers."""
+    if facts.task != "transcription":
+        return []
+    parts = ["### Word error rate { #word-error-rate }"]
+    current = [run for run, now in facts.evaluations if now]
+    if not current:
+        return [*parts, "Not measured."]
+    parts.append(
+        "Edits that make the transcript of the text, by the words of the transcript, after Whisper's normaliser; "
+        f"counted by `nest eval`. [All figures]({EVAL_FILE})."
+    )
+    return [*parts, errors_table(current)]
 
 
 def _speed(facts: Facts) -> list[str]:

@@ -1,0 +1,61 @@
+"""Options of `nest eval`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from nest.cli import _transcribe_values as values
+from nest.cli._shared_options import NAME, at_least, offline, plan, trust
+
+__all__ = ["evaluation"]
+
+
+def evaluation(command: ArgumentParser) -> None:
+    """Add what `nest eval` takes."""
+    command.add_argument("name", metavar="NAME", help=NAME)
+    command.add_argument(
+        "--data",
+        metavar="DIR",
+        required=True,
+        help="recordings with transcripts: clip.txt beside clip.wav, *.trans.txt as LibriSpeech has them, or "
+        "transcripts.tsv, .csv or .jsonl with 'file' and 'text'",
+    )
+    command.add_argument(
+        "--data-name", metavar="TEXT", help="what the recordings are called; the folder's name if left out"
+    )
+    command.add_argument(
+        "--limit", metavar="N", type=at_least(1), help="only the first N recordings, by name"
+    )
+    command.add_argument(
+        "--backend",
+        metavar="NAME",
+        type=values.backend,
+        help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
+    )
+    plan(command)
+    command.add_argument(
+        "--language", metavar="NAME", help="its name or code; a multilingual model detects it if left out"
+    )
+    command.add_argument(
+        "--task",
+        choices=("transcribe", "translate"),
+        default="transcribe",
+        help="what the transcripts are; 'translate': into English",
+    )
+    command.add_argument(
+        "--no-vad", action="store_true", help="hear silence and music as well: detect no voice activity"
+    )
+    command.add_argument(
+        "--no-condition-on-previous-text",
+        action="store_true",
+        help="each window knows nothing of what was said before it",
+    )
+    command.add_argument(
+        "--save",
+        action="store_true",
+        help="keep the run beside the entry, in eval.json, which its page shows",
+    )
+    command.add_argument("--json", action="store_true", help="write JSON, with the text of each recording")
+    command.add_argument("-o", "--output", metavar="FILE", help="write that JSON into a file as well")
+    offline(command)
+    trust(command)
