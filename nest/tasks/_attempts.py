@@ -14,7 +14,14 @@ from nest.tasks.decode import SpeechSession, decode
 from nest.tasks.rules import GenerationRules
 from nest.tasks.tokens import Tokenizer
 
-__all__ = ["Attempt", "best_attempt", "compression_ratio", "no_speech_probability", "padded_prompt"]
+__all__ = [
+    "Attempt",
+    "best_attempt",
+    "compression_ratio",
+    "hears_nobody",
+    "no_speech_probability",
+    "padded_prompt",
+]
 
 ROUND = 32
 """Prompts are padded to a multiple of so many tokens: backends that compile for a shape then do so for few of them."""
@@ -96,6 +103,18 @@ def no_speech_probability(
     logits = session.numpy(session.prefill(*given))[0].astype(np.float64)
     weights = np.exp(logits - logits.max())
     return float(weights[rules.no_speech] / weights.sum())
+
+
+def hears_nobody(
+    session: SpeechSession,
+    prompt: Sequence[int],
+    rules: GenerationRules,
+    wishes: SpeechWishes,
+    mean_log_probability: float,
+) -> bool:
+    """Whether a text is to be left out: its tokens are unlikely, and the model hears no speech."""
+    unlikely = _under(mean_log_probability, wishes.log_probability_threshold)
+    return unlikely and not _speaks(session, prompt, rules, wishes)
 
 
 def _speaks(

@@ -9,10 +9,11 @@ import numpy as np
 
 from nest.tasks._attempts import Attempt
 from nest.tasks._cuts import Window, cuts
+from nest.tasks._pauses import within_speech
 from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
 from nest.tasks._row_attempts import RowAttempts, filled, rows_for
 from nest.tasks._row_words import words_of_rows
-from nest.tasks._sequential import REMAINDER_SECONDS, SLACK_SECONDS, segment_of, within
+from nest.tasks._sequential import REMAINDER_SECONDS, SLACK_SECONDS, heard_in, segments_of, within
 from nest.tasks._sized_sessions import SizedSessions
 from nest.tasks._speech_wishes import SpeechWishes
 from nest.tasks._spoken_language import SpokenLanguage
@@ -89,14 +90,20 @@ class Batched:
                 session, size, [self._seed(window) for window in windows]
             )
             found = [self._said(*pair) for pair in zip(windows, attempts, strict=True)]
-            if self.words is None:
-                return found
-            rate = self.mel.rate
-            spans = [(window.at / rate, (window.at + len(window)) / rate) for window in windows]
-            given = words_of_rows(
-                self.words, [said.segments for said in found], session, states, size, spans, language
-            )
-            return [replace(said, segments=own) for said, own in zip(found, given, strict=True)]
+            given = [said.segments for said in found]
+            if self.words is not None:
+                rate = self.mel.rate
+                # What a window leaves has words of its own, which come after these.
+                ends = [
+                    w.at + len(w) if s.left is None else s.left.at
+                    for w, s in zip(windows, found, strict=True)
+                ]
+                spans = [(window.at / rate, end / rate) for window, end in zip(windows, ends, strict=True)]
+                given = words_of_rows(self.words, given, session, states, size, spans, language)
+            return [
+                replace(said, segments=[within_speech(segment, window.pauses) for segment in own])
+                for said, own, window in zip(found, given, windows, strict=True)
+            ]
 
     def _attempts(self, language: str) -> RowAttempts:
         told = self.wishes.told_before(self.tokenizer)
@@ -107,14 +114,14 @@ class Batched:
         return self.wishes.seed + window.at
 
     def _said(self, window: Window, attempt: Attempt) -> _Said:
-        found = Heard((), None) if attempt.silent else heard(attempt.tokens, self.rules)
+        found = heard_in(attempt, self.tokenizer, self.rules)
         stretches, rate = found.stretches, self.mel.rate
         done = self._done(found, window)
         if done is None and found.open:
             # Its text was heard to the window's end, so it is told where the window is.
             stretches += heard(attempt.tokens[len(found.tokens) :], self.rules).stretches
         placed = within(whole_characters(stretches, self.tokenizer), len(window) / rate)
-        segments = [segment_of(stretch, window.at / rate, attempt, self.tokenizer) for stretch in placed]
+        segments = segments_of(placed, window.at / rate, attempt, self.tokenizer)
         return _Said(segments, None if done is None else window.after(done))
 
     def _done(self, found: Heard, window: Window) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nest.tasks._pauses import Pauses
 from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
 
 __all__ = ["Window", "cuts"]
@@ -31,12 +32,14 @@ class Window:
         samples: float32 [n], of its own.
         spoken: where in it, in samples, each chunk begins in which somebody speaks; None where that is not known.
         chunk: how many samples such a chunk has.
+        pauses: where nobody speaks, in seconds from the recording's beginning.
     """
 
     at: int
     samples: NDArray[np.float32]
     spoken: NDArray[np.int64] | None
     chunk: int
+    pauses: Pauses = ()
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -48,7 +51,7 @@ class Window:
     def after(self, first: int) -> Window:
         """What comes after the first samples."""
         spoken = None if self.spoken is None else self.spoken[self.spoken >= first] - first
-        return Window(self.at + first, self.samples[first:], spoken, self.chunk)
+        return Window(self.at + first, self.samples[first:], spoken, self.chunk, self.pauses)
 
 
 def cuts(windows: RecordingWindows, rate: int) -> Iterator[Window]:
@@ -64,7 +67,8 @@ def cuts(windows: RecordingWindows, rate: int) -> Iterator[Window]:
     while len(samples := windows.speech()) > SHORTEST_SECONDS * rate:
         count = _cut(windows, rate) if len(samples) == windows.size else len(samples)
         spoken = windows.spoken(count)
-        window = Window(windows.at, samples[:count].copy(), spoken, windows.chunk)
+        pauses = windows.pauses(count, rate)
+        window = Window(windows.at, samples[:count].copy(), spoken, windows.chunk, pauses)
         windows.advance(count)
         yield window
 

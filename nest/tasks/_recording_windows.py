@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from nest.tasks._pauses import PAUSE_SECONDS, Pauses, runs
+
 __all__ = ["SHORTEST_SECONDS", "RecordingWindows"]
 
 SHORTEST_SECONDS = 0.1
@@ -55,6 +57,15 @@ class RecordingWindows:
         chunks = window[: count * self.chunk].reshape(count, self.chunk)
         loudness = np.sqrt(np.square(chunks).mean(axis=1))
         return np.arange(count) * self.chunk, loudness / max(float(loudness.mean()), 1e-12)
+
+    def pauses(self, length: int, rate: int) -> Pauses:
+        """Where nobody speaks in the first `length` samples, of `rate` a second: here only digital silence is known."""
+        found = []
+        for first, last in runs(self._held[:length] == 0):
+            # One that the window begins in may have begun before it.
+            if last - first >= PAUSE_SECONDS * rate or (first == 0 < self.at):
+                found.append(((self.at + first) / rate, (self.at + last) / rate))
+        return found
 
     def left(self, beyond: int = 0) -> int:
         """How many samples there are from the window's beginning on, counted up to `beyond` after its end."""

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest.tasks._attempts import Attempt, best_attempt
+from nest.tasks._nothing_said import says_something
+from nest.tasks._pauses import within_speech
 from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
 from nest.tasks._speech_wishes import SpeechWishes
 from nest.tasks._spoken_language import SpokenLanguage
@@ -22,7 +24,7 @@ from nest.tasks.timestamps import Heard, Stretch, heard, whole_characters
 from nest.tasks.tokens import Tokenizer
 from nest.tasks.transcript import Segment
 
-__all__ = ["REMAINDER_SECONDS", "SLACK_SECONDS", "Sequential", "segment_of", "within"]
+__all__ = ["REMAINDER_SECONDS", "SLACK_SECONDS", "Sequential", "heard_in", "segments_of", "within"]
 
 REMAINDER_SECONDS = 1.0
 """What is left after the last text, if the window heard it to its end and began no other text: no window of its own,
@@ -63,17 +65,17 @@ class Sequential:
             states = self.session.listen(log_mel(window, self.mel))
             language = spoken.heard_in(self.session)
             attempt = self._attempt(language)
-            found = Heard((), None) if attempt.silent else heard(attempt.tokens, self.rules)
+            found = heard_in(attempt, self.tokenizer, self.rules)
             count = self._advance(found, window, windows)
             placed = within(whole_characters(found.stretches, self.tokenizer), len(window) / rate)
-            said = [segment_of(stretch, start, attempt, self.tokenizer) for stretch in placed]
+            said = segments_of(placed, start, attempt, self.tokenizer)
+            pauses = windows.pauses(len(window), rate)
             self._remember(found, attempt)
             windows.advance(count)
             if self.words is not None:
-                said = self.words.given_to(
-                    said, self.session, states, start, start + len(window) / rate, language
-                )
-            yield from said
+                done = windows.at / rate  # where the next window begins, whose words come after these
+                said = self.words.given_to(said, self.session, states, start, done, language)
+            yield from (within_speech(segment, pauses) for segment in said)
 
     def _attempt(self, language: str) -> Attempt:
         prompt = timed_prompt_ids(self.rules, language, self.wishes.task, self._previous)
@@ -110,18 +112,30 @@ class Sequential:
         del self._previous[: -self.rules.positions]
 
 
-def segment_of(stretch: Stretch, start: float, attempt: Attempt, tokenizer: Tokenizer) -> Segment:
-    """A stretch of the window that begins at `start`, in seconds."""
-    end = stretch.start if stretch.end is None else stretch.end
-    return Segment(
-        start + stretch.start,
-        start + end,
-        tokenizer.decode(stretch.tokens),
-        stretch.tokens,
-        mean_log_probability=attempt.mean_log_probability,
-        temperature=attempt.temperature,
-        compression_ratio=attempt.compression_ratio,
-    )
+def heard_in(attempt: Attempt, tokenizer: Tokenizer, rules: GenerationRules) -> Heard:
+    """What the window of an attempt says; nothing where nobody is heard to speak."""
+    text = tokenizer.decode(token for token in attempt.tokens if token < rules.end)
+    silent = attempt.silent or not says_something(text)
+    return Heard((), None) if silent else heard(attempt.tokens, rules)
+
+
+def segments_of(
+    stretches: Sequence[Stretch], start: float, attempt: Attempt, tokenizer: Tokenizer
+) -> list[Segment]:
+    """The stretches of the window that begins at `start`, in seconds, without those that say nothing."""
+    found = [
+        Segment(
+            start + stretch.start,
+            start + (stretch.start if stretch.end is None else stretch.end),
+            tokenizer.decode(stretch.tokens),
+            stretch.tokens,
+            mean_log_probability=attempt.mean_log_probability,
+            temperature=attempt.temperature,
+            compression_ratio=attempt.compression_ratio,
+        )
+        for stretch in stretches
+    ]
+    return [segment for segment in found if says_something(segment.text)]
 
 
 def within(found: Sequence[Stretch], length: float) -> list[Stretch]:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest.errors import InputError
-from nest.tasks._attempts import padded_prompt
+from nest.tasks._attempts import hears_nobody, padded_prompt
 from nest.tasks._batched import Batched
+from nest.tasks._nothing_said import says_something
+from nest.tasks._pauses import within_speech
 from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
 from nest.tasks._sequential import Sequential
 from nest.tasks._sessions import Sessions
@@ -138,7 +140,7 @@ class TranscriptStream(Iterator[Segment]):
     def _untimed(
         self, session: Any, windows: RecordingWindows, words: WindowWords | None
     ) -> Iterator[Segment]:
-        """A segment for each window, all of it."""
+        """A segment for each window, all of it, in which somebody is heard to speak."""
         made, rate = self._made, self._made.mel.rate
         previous = self._wishes.told_before(made.tokenizer)
         while len(samples := windows.speech()) and (
@@ -147,22 +149,30 @@ class TranscriptStream(Iterator[Segment]):
             start, end = windows.at / rate, (windows.at + len(samples)) / rate
             states = session.listen(log_mel(samples, made.mel))
             language = self._spoken[-1].heard_in(session)
-            ids = after_previous(made.rules, prompt_ids(made.rules, language, self._wishes.task), previous)
-            prompt, lengths = padded_prompt(ids, made.rules)
-            (row,) = decode(session, prompt, made.rules, lengths=lengths, max_tokens=self._wishes.max_tokens)
+            said = self._whole(session, start, end, language, previous)
             previous = []
-            tokens = tuple(token for token in row.tokens if token < made.rules.end)
-            said = Segment(
-                start,
-                end,
-                made.tokenizer.decode(tokens),
-                tokens,
-                mean_log_probability=row.mean_log_probability,
-            )
+            pauses = windows.pauses(len(samples), rate)
             windows.advance(len(samples))
-            yield from (
-                [said] if words is None else words.given_to([said], session, states, start, end, language)
-            )
+            if said is not None and words is not None:
+                (worded,) = words.given_to([said], session, states, start, end, language)
+                said = replace(said, words=within_speech(worded, pauses).words)
+            if said is not None:
+                yield said
+
+    def _whole(
+        self, session: Any, start: float, end: float, language: str, previous: list[int]
+    ) -> Segment | None:
+        """What the window that `session` has listened to says, without times; None where nobody is heard to speak."""
+        made, wishes = self._made, self._wishes
+        ids = after_previous(made.rules, prompt_ids(made.rules, language, wishes.task), previous)
+        prompt, lengths = padded_prompt(ids, made.rules)
+        (row,) = decode(session, prompt, made.rules, lengths=lengths, max_tokens=wishes.max_tokens)
+        tokens = tuple(token for token in row.tokens if token < made.rules.end)
+        text = made.tokenizer.decode(tokens)
+        likely = row.mean_log_probability
+        if not says_something(text) or hears_nobody(session, ids, made.rules, wishes, likely):
+            return None
+        return Segment(start, end, text, tokens, mean_log_probability=likely)
 
 
 def windows_over(blocks: Iterator[NDArray[np.float32]], mel: MelSettings, *, vad: bool) -> RecordingWindows:

@@ -15,13 +15,13 @@ from nest.tasks.voice import CHUNK, RATE, Voice
 
 
 class Loudness:
-    """Stands in for the network: speech is what is loud. It counts its steps in the state."""
+    """Stands in for the network: the louder, the likelier it is speech. It counts its steps in the state."""
 
     def run(self, names: object, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         given, state = inputs["input"], inputs["state"]
         assert given.shape == (1, CHUNK + 64)
         assert given.dtype == np.float32
-        return np.array([[float(np.abs(given[0, 64:]).max() > 0.1)]], np.float32), state + 1
+        return np.array([[float(np.abs(given[0, 64:]).max())]], np.float32), state + 1
 
 
 def recording(*parts: float) -> np.ndarray:
@@ -65,6 +65,55 @@ def test_windows_are_where_somebody_speaks(
     assert len(found) == len(expected)
     for got, want in zip(found, expected, strict=True):
         assert got == pytest.approx(want, abs=2 * CHUNK / RATE)
+
+
+def doubtful(*parts: float) -> np.ndarray:
+    """A `recording`, of which every second loud part is no louder than a chord."""
+    samples, at = recording(*parts), 0
+    for index, length in enumerate(parts):
+        if index % 4 == 1:
+            samples[round(at * RATE) : round((at + length) * RATE)] *= 0.5
+        at += length
+    return samples
+
+
+@pytest.mark.parametrize("block", [0.01, 0.7, 3.0, 100.0])
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ((1, 1, 30), []),
+        ((0, 25), []),
+        ((5, 1), []),
+        # What may be speech is, where speech is sure no more than 2 s from it; before a window, after it, or across it.
+        ((0, 1, 1, 3), [(0, 5)]),
+        ((8.5, 1, 1, 3), [(8.2, 13.5)]),
+        ((5, 1, 5, 1), [(10, 12)]),
+        ((0, 1, 5, 1, 5, 1, 5, 1), [(5.7, 7.3), (17.3, 19)]),
+    ],
+)
+def test_what_is_never_sure_to_be_speech_is_none(
+    parts: tuple[float, ...], expected: list[tuple[float, float]], block: float
+) -> None:
+    found = list(windows(doubtful(*parts), block))
+    assert len(found) == len(expected)
+    for got, want in zip(found, expected, strict=True):
+        assert got == pytest.approx(want, abs=2 * CHUNK / RATE)
+
+
+def test_pauses_of_a_window() -> None:
+    samples = recording(2, 1, 0.3, 1, 4, 1)
+    moving = VoicedWindows(iter([samples]), 10 * RATE, Voice(Loudness()))
+    moving.speech()
+    near = pytest.approx
+    found = moving.pauses(len(samples), RATE)
+    assert [edge for pause in found for edge in pause] == near([0, 1.9, 4.4, 8.2], abs=0.05)
+    moving.advance(8 * RATE)
+    moving.window()
+    assert moving.pauses(RATE, RATE) == found[1:]
+    moving = VoicedWindows(iter([recording(0, 1, 1)]), 10 * RATE, Voice(Loudness()))
+    moving.window()
+    ((begins, ends),) = moving.pauses(2 * RATE, RATE)
+    assert (begins, ends) == (near(1.1, abs=0.05), np.inf)
 
 
 def test_speech_within_a_window() -> None:

@@ -88,10 +88,11 @@ def test_words_are_not_computed_unasked(tokenizer: Tokenizer, aligned: Generatio
     assert made.segments[0].words == ()
 
 
-def test_no_text_has_no_words(tokenizer: Tokenizer, aligned: GenerationRules) -> None:
-    session = ScriptedSession([tokens_of(" ")])
+@pytest.mark.parametrize("text", [" ", " .", " ♪"])
+def test_marks_alone_are_no_text(tokenizer: Tokenizer, aligned: GenerationRules, text: str) -> None:
+    session = ScriptedSession([tokens_of(text)])
     made = Transcriber(ScriptedModel(session), tokenizer, aligned, MEL)(seconds(1), word_timestamps=True)
-    assert made.segments[0].words == ()
+    assert (made.text, made.segments) == ("", ())
 
 
 def test_a_translation_has_the_words_of_english(tokenizer: Tokenizer, aligned: GenerationRules) -> None:
