@@ -394,4 +394,4 @@ def test_a_video_becomes_subtitles(command: Command, tmp_path: Path, monkeypatch
     assert outcome.code == 0, outcome.err
     number, times, *lines = Path("film.srt").read_text().splitlines()
     assert (number, lines) == ("1", ["He might even have been", "made amiable himself."])
-    assert times.startswith("00:00:00,000 --> 00:00:03,")
+    assert times.startswith("00:00:00,000 --> 00:00:02,8")
