@@ -341,6 +341,7 @@ def test_a_detected_language_is_said_once(
             "a.mp3 --max-line-width 0",
             "Argument --max-line-width: 0 is no integer from 1.",
         ),
+        ("a.mp3 --batch-size 0", "Argument --batch-size: 0 is no integer from 1."),
         ("a.mp3 --backend tourch", "There is no backend 'tourch'; nest has torch, jax"),
         (
             "a.mp3 --temperature=-1e18",
