@@ -139,6 +139,7 @@ def spelled(arguments: Iterable[str]) -> list[str]:
     """The arguments in this command's spelling: `--word_timestamps True` is `--word-timestamps`.
 
     The word after a switch is its value where it is one of those that switch; a recording of such a name is `./on`.
+    Of a switch that is given twice the last value counts.
 
     Raises:
         ArgumentTypeError: a switch has a value that switches nothing.
@@ -155,9 +156,9 @@ def spelled(arguments: Iterable[str]) -> list[str]:
         name, equals, value = argument.partition("=")
         name = name.replace("_", "-")
         if name in _SWITCHES and (equals or (given and _switches(given[0]))):
-            found += _switched(name, on=_value(name, value if equals else given.pop(0)))
+            found = _switched(found, name, on=_value(name, value if equals else given.pop(0)))
         elif name == "--condition-on-previous-text":
-            continue
+            found = _switched(found, name, on=True)
         else:
             found.append(name + equals + value)
     return found
@@ -178,7 +179,7 @@ def _value(name: str, word: str) -> bool:
         raise argparse.ArgumentTypeError(f"argument {name}: {error}") from None
 
 
-def _switched(name: str, *, on: bool) -> list[str]:
-    if name == "--condition-on-previous-text":
-        return [] if on else ["--no-condition-on-previous-text"]
-    return [name] if on else []
+def _switched(found: list[str], name: str, *, on: bool) -> list[str]:
+    """What was found, with a switch set: what was said of it last counts."""
+    written, wanted = (name, on) if name == "--word-timestamps" else (f"--no-{name[2:]}", not on)
+    return [argument for argument in found if argument != written] + [written] * wanted

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,7 +157,12 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
         ("--condition_on_previous_text=False", "--no-condition-on-previous-text"),
         ("--output_dir my_files --model=a_b", "--output-dir my_files --model=a_b"),
         ("-- --a_b --word_timestamps True", "-- --a_b --word_timestamps True"),
-        ("--word-timestamps=yes --word-timestamps=1", "--word-timestamps --word-timestamps"),
+        ("--word-timestamps=yes --word-timestamps=1", "--word-timestamps"),
+        ("--word-timestamps --word_timestamps False a.mp3", "a.mp3"),
+        ("--word_timestamps False --word-timestamps", "--word-timestamps"),
+        ("--condition_on_previous_text False --condition_on_previous_text True", ""),
+        ("--no-condition-on-previous-text --condition-on-previous-text", ""),
+        ("--condition_on_previous_text 1 --no-condition_on_previous_text", "--no-condition-on-previous-text"),
         ("--word-timestamps=On a.mp3", "--word-timestamps a.mp3"),
         ("--word-timestamps=no --word-timestamps=0 --word-timestamps=off", ""),
         ("--word_timestamps on a.mp3", "--word-timestamps a.mp3"),
@@ -382,6 +392,22 @@ def test_a_terminal_has_times_and_progress(
     assert "0:02.0 of 0:04.0 heard" in outcome.err
 
 
+def test_text_appears_as_it_is_decoded(
+    command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the next segment is asked for."""
+    shown: list[str] = []
+    original = ScriptedStream.__next__
+
+    def asked(self: ScriptedStream) -> Segment:
+        shown.append(sys.stdout.getvalue())  # type: ignore[attr-defined]
+        return original(self)
+
+    monkeypatch.setattr(ScriptedStream, "__next__", asked)
+    assert command("transcribe", "a.mp3").code == 0
+    assert shown == ["", "It is a.\n", "It is a.\nThe end.\n"]
+
+
 @pytest.mark.weights
 def test_a_video_becomes_subtitles(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from nest.tasks import audio
@@ -396,3 +422,46 @@ def test_a_video_becomes_subtitles(command: Command, tmp_path: Path, monkeypatch
     number, times, *lines = Path("film.srt").read_text().splitlines()
     assert (number, lines) == ("1", ["He might even have been", "made amiable himself."])
     assert times.startswith("00:00:00,000 --> 00:00:02,8")
+
+
+@pytest.mark.weights
+def test_a_job_of_ten_recordings_is_killed_and_gone_on_with(tmp_path: Path) -> None:
+    """By the command itself, and a signal that nothing can answer."""
+    recording = (ROOT / "assets" / "audio" / "librivox_0930.wav").read_bytes()
+    given = [f"{number}.wav" for number in range(10)]
+    for name in given:
+        (tmp_path / name).write_bytes(recording)
+    job = [sys.executable, "-m", "nest", "transcribe", *given, "-o", "texts", "--skip-existing"]
+    texts, environment = tmp_path / "texts", os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def written() -> dict[str, str]:
+        return {path.name: path.read_text(encoding="utf-8") for path in texts.glob("[!.]*")}
+
+    process = subprocess.Popen(job, cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 300
+    while not (texts / "3.txt").exists():  # its other formats come after it
+        assert process.poll() is None
+        assert time.monotonic() < deadline, "three recordings were not transcribed"
+        time.sleep(0.002)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    before = written()
+    assert {f"{number}.{end}" for number in range(3) for end in ("txt", "srt", "vtt", "tsv", "json")} < set(
+        before
+    )
+    assert "9.txt" not in before
+    (tmp_path / "8.wav").write_bytes(b"no recording" * 100)
+
+    done = subprocess.run(
+        job, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith("recordings failed:\n  8.wav\n")
+    assert "of 10 recordings are transcribed already.\n" in done.stderr
+    after = written()
+    assert len(after) == 9 * 5
+    assert before.items() <= after.items()
+    for number in (0, 3, 9):
+        assert after[f"{number}.txt"] == "He might even have been made amiable himself.\n"
+        assert json.loads(after[f"{number}.json"])["file"] == f"{number}.wav"

@@ -138,6 +138,19 @@ def test_the_language_is_detected_in_the_first_window(
     assert [prompt.tolist() for prompt in session.prompts] == prompts
 
 
+def test_two_languages_one_after_another(tokenizer: Tokenizer, multilingual: GenerationRules) -> None:
+    """Through one session: nothing of the first is left."""
+    session = ScriptedSession(
+        [(GERMAN,)], [tokens_of("ja")], [(ENGLISH,)], [tokens_of("yes")], [tokens_of("da")]
+    )
+    transcriber = Transcriber(ScriptedModel(session), tokenizer, multilingual, MEL)
+    made = [transcriber(seconds(1)), transcriber(seconds(1)), transcriber(seconds(1), language="de")]
+    assert [(each.text, each.language) for each in made] == [("ja", "de"), ("yes", "en"), ("da", "de")]
+    assert [prompt[0].tolist() for prompt in session.prompts[1::2]] == [
+        [START, language, TRANSCRIBE, NO_TIMES] for language in (GERMAN, ENGLISH)
+    ]
+
+
 def test_a_given_language_and_task_are_used(tokenizer: Tokenizer, multilingual: GenerationRules) -> None:
     session = ScriptedSession([tokens_of("yes")])
     transcriber = Transcriber(ScriptedModel(session), tokenizer, multilingual, MEL)
