@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from nest.errors import InputError
+from nest.tasks._characters import continues
 from nest.tasks.transcript import Segment, Transcript
 
 __all__ = ["Cue", "Lines", "cues", "shown_text", "told"]
@@ -67,8 +68,27 @@ def shown_text(segment: Segment) -> str:
 def _wrapped(text: str, width: int | None) -> list[str]:
     if width is None:
         return [text]
-    # A word that is longer than a line, as in a language without spaces, is broken.
-    return textwrap.wrap(text, width, break_on_hyphens=False) or [text]
+    return _Wrapper(width, break_on_hyphens=False).wrap(text) or [text]
+
+
+class _Wrapper(textwrap.TextWrapper):
+    """Breaks a word that is longer than a line, as a text in a language without spaces, between its characters."""
+
+    def _handle_long_word(
+        self, reversed_chunks: list[str], cur_line: list[str], cur_len: int, width: int
+    ) -> None:
+        word, end = reversed_chunks[-1], width - cur_len
+        while end > 0 and continues(word[:end], word[end]):
+            end -= 1
+        if end < 1 and cur_line:
+            return  # to the next line
+        end = max(end, 1)
+        while end < len(word) and continues(word[:end], word[end]):
+            end += 1
+        cur_line.append(word[:end])
+        reversed_chunks[-1] = word[end:]
+        if not reversed_chunks[-1]:
+            del reversed_chunks[-1]
 
 
 def _spans(segment: Segment, groups: list[tuple[str, ...]]) -> list[tuple[float, float]]:

@@ -6,6 +6,8 @@ import string
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nest.tasks._characters import continues
+
 __all__ = ["Group", "words"]
 
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
@@ -55,9 +57,8 @@ def _begins(before: str, text: str, unspaced: bool) -> bool:
     if not text:
         return False
     if unspaced:  # but for what stands there in another script, as a name or a number
-        return not (
-            before[-1:].isascii() and before[-1:].isalnum() and text[0].isascii() and text[0].isalnum()
-        )
+        latin = before[-1:].isascii() and before[-1:].isalnum() and text[0].isascii() and text[0].isalnum()
+        return not latin and not continues(before, text[0])
     return text[0].isspace()
 
 
