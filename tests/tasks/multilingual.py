@@ -55,8 +55,8 @@ def weights(form: str) -> dict[str, Any]:
     made["decoder_norm.weight"][0], made["decoder_norm.bias"][0] = 0, 1
     tokens = 2 * made["token_embedding"]
     tokens[:, 0] = 0
-    tokens[said.end, 0] = 4
-    tokens[said.first_timestamp :, 0] = -1
+    tokens[said.end, 0] = 3
+    tokens[said.first_timestamp :, 0] = -2
     made["token_embedding"] = tokens
     return made
 
