@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nest.tasks._characters import continues
 from nest.tasks.rules import GenerationRules, bias
 from nest.tasks.tokens import TIMESTAMP_SECONDS, Tokenizer
 
@@ -183,18 +184,22 @@ def _seconds(token: int, rules: GenerationRules) -> float:
 def whole_characters(stretches: Sequence[Stretch], tokenizer: Tokenizer) -> tuple[Stretch, ...]:
     """The stretches of a window, none of which begins or ends within a character.
 
-    A token need not be whole characters, so that a time may stand within one: its tokens are then of the stretch in
-    which it begins. One that has no character is left out.
+    A token need not be whole characters, nor a code point a whole one, so that a time may stand within it: its tokens
+    are then of the stretch in which it begins. One that has no character is left out.
     """
     owners = [number for number, stretch in enumerate(stretches) for _ in stretch.tokens]
     runs = tokenizer.pieces(token for stretch in stretches for token in stretch.tokens)
     tokens: list[list[int]] = [[] for _ in stretches]
     texts = [""] * len(stretches)
-    at = 0
+    at = owner = 0
+    before = ""
     for text, run in runs:
-        tokens[owners[at]] += run
-        texts[owners[at]] += text
+        if not (text and continues(before, text[0])):
+            owner = owners[at]
+        tokens[owner] += run
+        texts[owner] += text
         at += len(run)
+        before += text
     return tuple(
         Stretch(stretch.start, stretch.end, tuple(own))
         for stretch, own, text in zip(stretches, tokens, texts, strict=True)
