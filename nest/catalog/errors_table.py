@@ -25,6 +25,8 @@ def _line(run: EvalRun) -> list[str]:
         asked.append("into English")
     if "language" in settings:
         asked.append(f"in {settings['language']}")
+    if "batch_size" in settings:
+        asked.append(f"{settings['batch_size']} windows at a time")
     if not settings.get("vad", True):
         asked.append("without voice activity")
     where = f"{hardware(run.environment, {})}, {run.date[:10]}; normaliser {', '.join(run.normalizers)}"

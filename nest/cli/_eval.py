@@ -78,6 +78,7 @@ def _measured(
         "language": args.language,
         "task": args.task,
         "vad": not args.no_vad,
+        "batch_size": args.batch_size,
         "condition_on_previous_text": not args.no_condition_on_previous_text,
     }
     wishes = {"timestamps": True, **asked}

@@ -46,6 +46,12 @@ def evaluation(command: ArgumentParser) -> None:
         "--no-vad", action="store_true", help="hear silence and music as well: detect no voice activity"
     )
     command.add_argument(
+        "--batch-size",
+        metavar="N",
+        type=values.count,
+        help="cut at silences and decode up to N windows at a time; one after another if left out",
+    )
+    command.add_argument(
         "--no-condition-on-previous-text",
         action="store_true",
         help="each window knows nothing of what was said before it",

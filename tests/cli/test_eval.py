@@ -133,14 +133,12 @@ def test_what_a_person_reads(command: Command, scripted: Scripted) -> None:
 
 
 def test_wishes_and_limit(command: Command, scripted: Scripted) -> None:
-    given = (
-        "--limit 2 --language English --no-vad --no-condition-on-previous-text --plan fast --backend torch"
-    )
-    found = evaluated(command, *given.split())
+    given = "--limit 2 --language English --no-vad --batch-size 4 --no-condition-on-previous-text --plan fast"
+    found = evaluated(command, *given.split(), "--backend", "torch")
     assert [result["file"] for result in found["results"]] == ["a.wav", "b.wav"]
     assert (scripted.options["plan"], scripted.options["backend"]) == ("fast", "torch")
     assert scripted.calls[1][1] == {
-        "timestamps": True, "language": "English", "task": "transcribe", "vad": False,
+        "timestamps": True, "language": "English", "task": "transcribe", "vad": False, "batch_size": 4,
         "condition_on_previous_text": False,
     }  # fmt: skip
 
