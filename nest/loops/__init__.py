@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nest.layers.block import Block
+from nest.loops.branch import prefill_top, step_top, step_top_timed
 from nest.loops.greedy import greedy
 from nest.loops.hear import hear
 from nest.loops.proceed import proceed, proceed_drawn, proceed_of_top
@@ -21,12 +22,15 @@ __all__ = [
     "greedy_timed",
     "hear",
     "loops_for",
+    "prefill_top",
     "proceed",
     "proceed_drawn",
     "proceed_of_top",
     "sample",
     "sample_timed",
     "sample_top",
+    "step_top",
+    "step_top_timed",
 ]
 
 _LOOPS: dict[str, Callable[..., Any]] = {
@@ -43,6 +47,9 @@ _SPEECH_LOOPS: dict[str, Callable[..., Any]] = {
     "hear": hear,
     "greedy_timed": greedy_timed,
     "sample_timed": sample_timed,
+    "prefill_top": prefill_top,
+    "step_top": step_top,
+    "step_top_timed": step_top_timed,
 }
 
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nest.tasks._branches import Branches
 from nest.tasks._speech_wishes import SpeechWishes
-from nest.tasks.decode import SpeechSession, decode
+from nest.tasks._temperatures import texts_at
+from nest.tasks.decode import SpeechSession
 from nest.tasks.rules import GenerationRules
 from nest.tasks.tokens import Tokenizer
 
@@ -40,6 +42,7 @@ class Attempt:
 
 def best_attempt(
     session: SpeechSession,
+    branches: Branches,
     prompt: Sequence[int],
     rules: GenerationRules,
     tokenizer: Tokenizer,
@@ -53,20 +56,22 @@ def best_attempt(
 
     Args:
         session: after `listen`.
+        branches: see `texts_at`.
         prompt: ids, for decoding with times.
         seed: of what is drawn at temperatures over 0.
     """
     padded, lengths = padded_prompt(prompt, rules)
     speech: bool | None = None
     for number, temperature in enumerate(wishes.temperatures):
-        (row,) = decode(
+        (row,) = texts_at(
+            temperature,
             session,
+            branches,
             padded,
             rules,
+            wishes,
             lengths=lengths,
-            temperature=temperature,
-            seed=[seed * len(wishes.temperatures) + number],
-            max_tokens=wishes.max_tokens,
+            seeds=[seed * len(wishes.temperatures) + number],
             timed=True,
         )
         text = tokenizer.decode(token for token in row.tokens if token < rules.end)

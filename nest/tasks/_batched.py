@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest.tasks._attempts import Attempt
+from nest.tasks._branches import Branches
 from nest.tasks._cuts import Window, cuts
 from nest.tasks._pauses import within_speech
 from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
@@ -45,13 +46,15 @@ class Batched:
     def __init__(
         self,
         sessions: SizedSessions,
+        branches: Branches,
         tokenizer: Tokenizer,
         rules: GenerationRules,
         mel: MelSettings,
         wishes: SpeechWishes,
         words: WindowWords | None,
     ) -> None:
-        self.sessions, self.tokenizer, self.rules, self.mel = sessions, tokenizer, rules, mel
+        self.sessions, self.branches = sessions, branches
+        self.tokenizer, self.rules, self.mel = tokenizer, rules, mel
         self.wishes, self.words, self.size = wishes, words, wishes.rows
 
     def segments(self, windows: RecordingWindows, spoken: SpokenLanguage) -> Iterator[Segment]:
@@ -108,7 +111,7 @@ class Batched:
     def _attempts(self, language: str) -> RowAttempts:
         told = self.wishes.told_before(self.tokenizer)
         prompt = timed_prompt_ids(self.rules, language, self.wishes.task, told)
-        return RowAttempts(prompt, self.rules, self.tokenizer, self.wishes)
+        return RowAttempts(prompt, self.rules, self.tokenizer, self.wishes, self.branches)
 
     def _seed(self, window: Window) -> int:
         return self.wishes.seed + window.at

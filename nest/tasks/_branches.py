@@ -19,31 +19,32 @@ class Branches:
     """
 
     def __init__(self) -> None:
-        self._idle: deque[tuple[int, Any]] = deque()
+        self._idle: deque[tuple[object, Any]] = deque()
 
     @contextmanager
     def lend(self, session: Any, rows: Sequence[int]) -> Iterator[Any]:
         """Lend one that holds copies of these rows of `session`."""
-        branch = self._found(len(rows))
+        size = len(rows), getattr(session, "symbols", {}).get("Capacity")
+        branch = self._found(size)
         if branch is None:
             branch = session.fork(rows)
         else:
             branch.take_from(session, rows)
         yield branch
-        self._idle.append((len(rows), branch))
+        self._idle.append((size, branch))
         while len(self._idle) > _MOST_IDLE:
             try:
                 self._idle.popleft()
             except IndexError:  # another thread has just taken it
                 break
 
-    def _found(self, rows: int) -> Any:
+    def _found(self, size: object) -> Any:
         for _ in range(len(self._idle)):
             try:
                 held = self._idle.pop()
             except IndexError:
                 return None
-            if held[0] == rows:
+            if held[0] == size:
                 return held[1]
             self._idle.appendleft(held)
         return None

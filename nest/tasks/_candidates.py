@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nest.errors import NestError
-from nest.tasks._rows import NO_TOKEN
+from nest.loops.branch import CANDIDATES
+from nest.tasks._rows import NO_TOKEN, constant
 from nest.tasks.rules import GenerationRules, bias, first_bias
-from nest.tasks.timestamps import Said, timed
+from nest.tasks.timestamps import Said, closed_bias, first_time_bias, text_bias, time_ids, timed
 
-__all__ = ["OnHost", "top"]
+__all__ = ["OnDevice", "OnHost", "candidates", "top"]
 
 Found = tuple[NDArray[np.float32], NDArray[np.int32]]
 """Log-probabilities [Batch, K] in falling order, and their ids."""
@@ -44,6 +46,41 @@ class OnHost:
 
     def _of(self, scores: NDArray[np.float32], said: Said) -> Found:
         return top(timed(scores, said, self.rules) if self.times else scores, self.count)
+
+
+class OnDevice:
+    """The same from what `nest.loops.branch` offers as entries, so that a few numbers of each row come to the host."""
+
+    def __init__(self, rules: GenerationRules, count: int, *, times: bool) -> None:
+        self.rules, self.count, self.times = rules, count, times
+
+    def first(self, session: Any, prompt: NDArray[np.int32], *lengths: NDArray[np.int32]) -> Found:
+        """See `OnHost.first`."""
+        first = self._constant(session, first_time_bias if self.times else first_bias)
+        return self._of(session, session.prefill_top(prompt, first, *lengths))
+
+    def next(self, session: Any, token: NDArray[np.int32], pos: NDArray[np.int32], said: Said) -> Found:
+        """See `OnHost.next`."""
+        if not self.times:
+            return self._of(session, session.step_top(token[:, None], pos, self._constant(session, bias)))
+        given = [self._constant(session, make) for make in (time_ids, text_bias, closed_bias)]
+        return self._of(
+            session, session.step_top_timed(token[:, None], pos, said.before, said.latest, *given)
+        )
+
+    def _of(self, session: Any, found: Any) -> Found:
+        values, ids = (session.numpy(x)[:, : self.count] for x in found)
+        refuse_bad(values[:, 0])
+        return values, ids
+
+    def _constant(self, session: Any, make: Callable[..., Any]) -> Any:
+        return constant(session, make, self.rules)
+
+
+def candidates(session: Any, rules: GenerationRules, count: int, *, times: bool) -> OnHost | OnDevice:
+    """What finds `count` candidates of each row, where `session` can on its device."""
+    on_device = count <= CANDIDATES and hasattr(session, "step_top_timed")
+    return (OnDevice if on_device else OnHost)(rules, count, times=times)
 
 
 def top(scores: NDArray[np.float32], count: int) -> Found:

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest.tasks._attempts import Attempt, compression_ratio, padded_prompt
+from nest.tasks._branches import Branches
 from nest.tasks._speech_wishes import SpeechWishes
-from nest.tasks.decode import Decoded, decode
+from nest.tasks._temperatures import texts_at
+from nest.tasks.decode import Decoded
 from nest.tasks.rules import GenerationRules
 from nest.tasks.tokens import Tokenizer
 
@@ -32,11 +34,18 @@ class RowAttempts:
 
     Args:
         prompt: ids, for decoding with times: of every row.
+        branches: see `texts_at`.
     """
 
     def __init__(
-        self, prompt: Sequence[int], rules: GenerationRules, tokenizer: Tokenizer, wishes: SpeechWishes
+        self,
+        prompt: Sequence[int],
+        rules: GenerationRules,
+        tokenizer: Tokenizer,
+        wishes: SpeechWishes,
+        branches: Branches,
     ) -> None:
+        self.branches = branches
         self.prompt, self.rules, self.tokenizer, self.wishes = prompt, rules, tokenizer, wishes
 
     def best(self, session: Any, size: int, seeds: Sequence[int]) -> list[Attempt]:
@@ -69,14 +78,15 @@ class RowAttempts:
 
     def _decoded(self, session: Any, seeds: Sequence[int], temperature: float) -> list[Decoded]:
         prompt, lengths = _repeated(self.prompt, self.rules, len(seeds))
-        return decode(
+        return texts_at(
+            temperature,
             session,
+            self.branches,
             prompt,
             self.rules,
+            self.wishes,
+            seeds=seeds,
             lengths=lengths,
-            temperature=temperature,
-            seed=seeds,
-            max_tokens=self.wishes.max_tokens,
             timed=True,
         )
 

@@ -17,7 +17,7 @@ from nest.tasks.rules import GenerationRules, bias, first_bias
 from nest.tasks.sampling import draw
 from nest.tasks.timestamps import Said, closed_bias, first_steps, text_bias, time_ids, timed
 
-__all__ = ["NO_TOKEN", "Settings", "choose", "log_probabilities", "stepwise", "whole"]
+__all__ = ["NO_TOKEN", "Settings", "choose", "constant", "log_probabilities", "stepwise", "whole"]
 
 Rows = list[tuple[tuple[int, ...], float]]
 
@@ -51,23 +51,17 @@ def whole(session: Any, call: Settings, rules: GenerationRules) -> Rows:
     Raises:
         NestError: the model returned NaN or infinite logits.
     """
-    vocabulary = int(session.program.root.generics["Vocab"])
-
-    def constant(make: Callable[..., Any], *key: Any) -> Any:
-        # Made once a session: at each call, a vocabulary's length of numbers would go to the device.
-        return session.constant((make.__name__, *key), lambda: make(rules, vocabulary))
-
     options: dict[str, Any] = {"end": np.int32(rules.end), "lengths": call.lengths}
     if call.timed:
         options |= {
-            "times": constant(time_ids, rules.first_timestamp),
+            "times": constant(session, time_ids, rules),
             "first_limit": np.int32(first_steps()),
-            "bias": constant(text_bias, rules.suppress),
-            "closed_bias": constant(closed_bias, rules.suppress),
+            "bias": constant(session, text_bias, rules),
+            "closed_bias": constant(session, closed_bias, rules),
         }
     else:
-        options["bias"] = constant(bias, rules.suppress)
-        options["first_bias"] = constant(first_bias, rules.suppress, rules.begin_suppress)
+        options["bias"] = constant(session, bias, rules)
+        options["first_bias"] = constant(session, first_bias, rules)
     if call.greedy:
         options["out"] = np.zeros(call.uniforms.shape[::-1], np.int32)
     else:
@@ -86,6 +80,17 @@ def whole(session: Any, call: Settings, rules: GenerationRules) -> Rows:
         (tuple(row[:count].tolist()), float(total))
         for row, count, total in zip(ids, counts, totals, strict=True)
     ]
+
+
+def constant(session: Any, make: Callable[[GenerationRules, int], Any], rules: GenerationRules) -> Any:
+    """What `make` gives for a vocabulary, in the session's own place.
+
+    It is made once a session: at each call, a vocabulary's length of numbers would go to the device.
+    """
+    vocabulary = int(session.program.root.generics["Vocab"])
+    limits = rules.end, rules.no_timestamps, rules.first_timestamp
+    key = (make.__name__, rules.suppress, rules.begin_suppress, limits)
+    return session.constant(key, lambda: make(rules, vocabulary))
 
 
 def stepwise(session: Any, call: Settings, rules: GenerationRules) -> Rows:

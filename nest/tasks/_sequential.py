@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest.tasks._attempts import Attempt, best_attempt
+from nest.tasks._branches import Branches
 from nest.tasks._nothing_said import says_something
 from nest.tasks._pauses import within_speech
 from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
@@ -43,13 +44,15 @@ class Sequential:
     def __init__(
         self,
         session: Any,
+        branches: Branches,
         tokenizer: Tokenizer,
         rules: GenerationRules,
         mel: MelSettings,
         wishes: SpeechWishes,
         words: WindowWords | None,
     ) -> None:
-        self.session, self.tokenizer, self.rules, self.mel = session, tokenizer, rules, mel
+        self.session, self.branches = session, branches
+        self.tokenizer, self.rules, self.mel = tokenizer, rules, mel
         self.wishes, self.words = wishes, words
         self._previous = wishes.told_before(tokenizer)
         self._windows = 0
@@ -81,7 +84,9 @@ class Sequential:
         prompt = timed_prompt_ids(self.rules, language, self.wishes.task, self._previous)
         seed = self.wishes.seed + self._windows
         self._windows += 1
-        return best_attempt(self.session, prompt, self.rules, self.tokenizer, self.wishes, seed)
+        return best_attempt(
+            self.session, self.branches, prompt, self.rules, self.tokenizer, self.wishes, seed
+        )
 
     def _advance(self, found: Heard, window: NDArray[np.float32], windows: RecordingWindows) -> int:
         """How many samples of the window are done."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from nest._suggest import aside
 from nest.errors import CallError, InputError
+from nest.tasks.beams import Beams
 from nest.tasks.languages import language_code
 from nest.tasks.tokens import Tokenizer
 
@@ -35,6 +36,10 @@ class SpeechWishes:
     log_probability_threshold: float | None = -1.0
     no_speech_threshold: float | None = 0.6
     seed: int = 0
+    beam_size: int | None = None
+    patience: float | None = None
+    length_penalty: float | None = None
+    best_of: int | None = None
 
     @property
     def rows(self) -> int:
@@ -46,6 +51,14 @@ class SpeechWishes:
         """Those that are tried one after another."""
         given = self.temperature
         return (float(given),) if isinstance(given, int | float) else tuple(float(t) for t in given)
+
+    @property
+    def beams(self) -> Beams | None:
+        """How is searched at temperature 0; None where each token is the most likely."""
+        if self.beam_size is None:
+            return None
+        patience = 1.0 if self.patience is None else self.patience
+        return Beams(self.beam_size, patience, self.length_penalty)
 
     def told_before(self, tokenizer: Tokenizer) -> list[int]:
         """The ids of the initial prompt, as what was said before the recording; none where there is none."""
@@ -72,8 +85,9 @@ def speech_wishes(**given: Any) -> SpeechWishes:
             raise InputError(f"{name}={value!r} is no threshold; expected a number, or None for none.")
     if wishes.initial_prompt is not None and not isinstance(wishes.initial_prompt, str):
         raise InputError(f"initial_prompt={wishes.initial_prompt!r} is no text.")
-    if isinstance(wishes.seed, bool) or not isinstance(wishes.seed, int) or wishes.seed < 0:
+    if not _is_count(wishes.seed, least=0):
         raise InputError(f"seed={wishes.seed!r} is no seed; expected an integer from 0.")
+    _check_search(wishes)
     return wishes
 
 
@@ -103,7 +117,7 @@ def _check_temperature(given: Any) -> None:
 
 def _check_batch_size(wishes: SpeechWishes) -> None:
     size = wishes.batch_size
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+    if size is not None and not _is_count(size, least=1):
         raise InputError(
             f"batch_size={size!r} is no number of windows; expected an integer from 1, or None for one after another."
         )
@@ -111,6 +125,48 @@ def _check_batch_size(wishes: SpeechWishes) -> None:
         raise InputError(
             f"batch_size={size} with timestamps=False: windows of a batch are decoded with times. Leave one out."
         )
+
+
+def _check_search(wishes: SpeechWishes) -> None:
+    """Refuse what is out of range, and what would have no effect."""
+    for name in ("beam_size", "best_of"):
+        value = getattr(wishes, name)
+        if value is not None and not _is_count(value, least=1):
+            raise InputError(f"{name}={value!r}: expected an integer from 1, or None for none.")
+    size, patience, penalty = wishes.beam_size, wishes.patience, wishes.length_penalty
+    if patience is not None:
+        if not _is_number(patience) or patience <= 0:
+            raise InputError(f"patience={patience!r}: expected a number over 0; 1 if left out.")
+        if size is None:
+            raise InputError(f"patience={patience!r} is of a beam search: give beam_size as well, such as 5.")
+        if round(size * patience) < 1:
+            raise InputError(
+                f"beam_size={size} with patience={patience} ends before any text has: their product must be "
+                f"over 0.5."
+            )
+    if penalty is not None:
+        if not _is_number(penalty) or not 0 <= penalty <= 1:
+            raise InputError(
+                f"length_penalty={penalty!r}: expected a number from 0 to 1, or None for the mean log-probability."
+            )
+        if size is None and wishes.best_of is None:
+            raise InputError(
+                f"length_penalty={penalty!r} ranks texts, and there is only one: give beam_size or best_of as well."
+            )
+    if size is not None and min(wishes.temperatures) > 0:
+        raise InputError(
+            f"beam_size={size} is for temperature 0, and temperature={wishes.temperature!r} has none: give "
+            f"best_of, or begin with 0."
+        )
+    if wishes.best_of is not None and max(wishes.temperatures) == 0:
+        raise InputError(
+            f"best_of={wishes.best_of} is for temperatures over 0, and temperature={wishes.temperature!r} has none: "
+            f"give beam_size, or a temperature over 0."
+        )
+
+
+def _is_count(value: Any, *, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _is_number(value: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest.tasks._branches import Branches
-from nest.tasks._candidates import OnHost
+from nest.tasks._candidates import OnDevice, OnHost, candidates
 from nest.tasks._hypotheses import Hypotheses, Text
 from nest.tasks.decode import Decoded
 from nest.tasks.rules import GenerationRules, token_budget
@@ -71,7 +71,7 @@ def beam_search(
     rows, start = prompt.shape
     steps = token_budget(rules, start, max_tokens)
     ends = np.full(rows, start, np.int32) if lengths is None else np.asarray(lengths, np.int32)
-    found = OnHost(rules, beams.size + 1, times=timed)
+    found = candidates(session, rules, beams.size + 1, times=timed)
     groups = [Hypotheses(beams.size, beams.enough, rules.end) for _ in range(rows)]
     given = () if (ends == start).all() else (ends,)
     for group, values, ids in zip(groups, *found.first(session, prompt, *given), strict=True):
@@ -102,7 +102,7 @@ def likeliest(texts: Sequence[Decoded], length_penalty: float | None = None) -> 
 
 def _grow(
     session: Any,
-    found: OnHost,
+    found: OnHost | OnDevice,
     groups: Sequence[Hypotheses],
     ends: NDArray[np.int32],
     steps: int,

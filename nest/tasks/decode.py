@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nest.errors import InputError
 from nest.tasks._rows import Settings, stepwise, whole
 from nest.tasks.rules import GenerationRules, token_budget
-from nest.tasks.sampling import uniforms
+from nest.tasks.sampling import Seed, uniforms
 
 __all__ = ["Decoded", "SpeechSession", "decode", "greedy", "language_probabilities"]
 
@@ -76,7 +76,7 @@ def decode(
     temperature: float | Sequence[float] = 0.0,
     most: int = 0,
     mass: float = 1.0,
-    seed: int | Sequence[int] = 0,
+    seed: int | Sequence[Seed] = 0,
     max_tokens: int | None = None,
     timed: bool = False,
 ) -> list[Decoded]:

@@ -9,27 +9,31 @@ from numpy.typing import NDArray
 
 from nest.errors import InputError
 
-__all__ = ["draw", "penalised", "ranked_weights", "uniforms"]
+__all__ = ["Seed", "draw", "penalised", "ranked_weights", "uniforms"]
+
+Seed = int | tuple[int, int]
+"""An integer from 0; or two, for several texts of one seed. The first of these is that of the seed alone."""
 
 
-def uniforms(seed: int | Sequence[int], steps: int, rows: int) -> NDArray[np.float32]:
+def uniforms(seed: int | Sequence[Seed], steps: int, rows: int) -> NDArray[np.float32]:
     """Return float32 [steps, rows] in [0, 1).
 
     A row's numbers depend on its own seed alone, and fewer steps are the beginning of more: a row of a batch is drawn
     as it would be by itself.
 
     Args:
-        seed: one for each row; or a single one, from which each row's is derived.
+        seed: one for each row; or a single one, from which each row's is derived: (seed, row).
         steps: how many tokens there may be.
         rows: how many rows.
 
     Raises:
         InputError: a negative seed, or not one for each row.
     """
-    seeds = [(seed, row) for row in range(rows)] if isinstance(seed, int) else [(s, 0) for s in seed]
+    given = [(seed, row) for row in range(rows)] if isinstance(seed, int) else seed
+    seeds = [s if isinstance(s, tuple) else (s, 0) for s in given]
     if len(seeds) != rows:
         raise InputError(f"{len(seeds)} seeds were given for {rows} rows; expected one, or one for each row.")
-    if any(s < 0 for s, _ in seeds):
+    if any(min(pair) < 0 for pair in seeds):
         raise InputError(f"The seed {min(seeds)[0]} is negative; expected an integer from 0.")
     columns = [np.random.Generator(np.random.PCG64(pair)).random(steps, np.float32) for pair in seeds]
     return np.stack(columns, axis=1)

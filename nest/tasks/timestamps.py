@@ -25,6 +25,7 @@ __all__ = [
     "Stretch",
     "closed_bias",
     "first_steps",
+    "first_time_bias",
     "heard",
     "text_bias",
     "time_ids",
@@ -98,6 +99,13 @@ def text_bias(rules: GenerationRules, vocabulary: int) -> NDArray[np.float32]:
     """Return what to add to the logits of text among times: float32 [vocabulary], -inf at times as well."""
     vector = bias(rules, vocabulary)
     vector[[rules.no_timestamps, *range(rules.first_timestamp, vocabulary)]] = -np.inf
+    return vector
+
+
+def first_time_bias(rules: GenerationRules, vocabulary: int) -> NDArray[np.float32]:
+    """Return what to add to the logits of the first token, which is a time: float32 [vocabulary], 0 or -inf."""
+    vector = np.full(vocabulary, -np.inf, np.float32)
+    vector[rules.first_timestamp : rules.first_timestamp + first_steps() + 1] = 0
     return vector
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from nest.errors import InputError
 from nest.tasks import audio as audio_files
+from nest.tasks._branches import Branches
 from nest.tasks._sessions import Sessions, session_options
 from nest.tasks._sized_sessions import SizedSessions
 from nest.tasks._speech_wishes import SpeechWishes, speech_wishes
@@ -54,6 +55,7 @@ class Transcriber:
         self.plan = plan
         self.sessions = Sessions(model, Batch=1, **session_options(model, plan))
         self.batches = SizedSessions(model, rules.positions, plan)
+        self.branches = Branches()
 
     def __call__(
         self,
@@ -118,12 +120,17 @@ class Transcriber:
                 said before it. One after another if left out or 1; then a window begins where the text of the one
                 before it ends.
             **more: `initial_prompt`: a text as if said before, for names and style; its last tokens count, as many as
-                fill half of the decoder's positions. For decoding with times: `condition_on_previous_text`: True.
-                `temperature`: one, or several that are tried one after another
-                until the text is believed; 0 to 1 by 0.2. It is believed unless it is more than
+                fill half of the decoder's positions. `temperature`: one, or several, 0 to 1 by 0.2; without times the
+                first counts. At 0 each token is the most likely, or with `beam_size` so many prefixes are gone on with
+                at a time, and with `patience`, 1, until `beam_size` times as many texts have ended. Over 0 a text is
+                drawn, by `seed`, 0; or `best_of` texts. Of several the one of the highest mean log-probability is
+                taken, or with `length_penalty`, 0 to 1, the one whose log-probability is highest after division by
+                ((5 + tokens) / 6) ** length_penalty.
+                For decoding with times: `condition_on_previous_text`: True. Temperatures are tried one after another
+                until the text is believed. It is believed unless it is more than
                 `compression_ratio_threshold` times as long as its compressed form, 2.4, or the mean log-probability of
                 its tokens is under `log_probability_threshold`, -1; where it is, and the model's probability of no
-                speech over `no_speech_threshold`, 0.6, there is no text. `seed`: 0.
+                speech over `no_speech_threshold`, 0.6, there is no text.
 
         Raises:
             InputError: as in a call. About what is in the file, while it is read.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nest.errors import InputError
 from nest.tasks._attempts import hears_nobody, padded_prompt
 from nest.tasks._batched import Batched
+from nest.tasks._branches import Branches
 from nest.tasks._nothing_said import says_something
 from nest.tasks._pauses import within_speech
 from nest.tasks._recording_windows import SHORTEST_SECONDS, RecordingWindows
@@ -20,10 +21,10 @@ from nest.tasks._sessions import Sessions
 from nest.tasks._sized_sessions import SizedSessions
 from nest.tasks._speech_wishes import SpeechWishes
 from nest.tasks._spoken_language import SpokenLanguage
+from nest.tasks._temperatures import texts_at
 from nest.tasks._voiced_windows import VoicedWindows
 from nest.tasks._window_words import WindowWords
 from nest.tasks.audio import AudioStream
-from nest.tasks.decode import decode
 from nest.tasks.mel import MelSettings, log_mel
 from nest.tasks.rules import GenerationRules, after_previous, prompt_ids
 from nest.tasks.tokens import Tokenizer
@@ -34,10 +35,12 @@ __all__ = ["Speech", "TranscriptStream", "refuse_short", "windows_over"]
 
 
 class Speech(Protocol):
-    """What a transcriber knows of its model; `sessions` are of one row, `batches` of several."""
+    """What a transcriber knows of its model; `sessions` are of one row, `batches` of several, and `branches` go on from
+    what another has heard."""
 
     sessions: Sessions
     batches: SizedSessions
+    branches: Branches
     tokenizer: Tokenizer
     rules: GenerationRules
     mel: MelSettings
@@ -127,12 +130,14 @@ class TranscriptStream(Iterator[Segment]):
         longer = windows.left(beyond=slack + 1) > made.mel.samples + slack
         timed = longer if wishes.timestamps is None else wishes.timestamps
         if timed and wishes.rows > 1:
-            batched = Batched(made.batches, made.tokenizer, made.rules, made.mel, wishes, words)
+            batched = Batched(
+                made.batches, made.branches, made.tokenizer, made.rules, made.mel, wishes, words
+            )
             yield from batched.segments(windows, self._spoken[-1])
             return
         with made.sessions.lend() as session:
             if timed:
-                how = Sequential(session, made.tokenizer, made.rules, made.mel, wishes, words)
+                how = Sequential(session, made.branches, made.tokenizer, made.rules, made.mel, wishes, words)
                 yield from how.segments(windows, self._spoken[-1])
             else:
                 yield from self._untimed(session, windows, words)
@@ -166,13 +171,16 @@ class TranscriptStream(Iterator[Segment]):
         made, wishes = self._made, self._wishes
         ids = after_previous(made.rules, prompt_ids(made.rules, language, wishes.task), previous)
         prompt, lengths = padded_prompt(ids, made.rules)
-        (row,) = decode(session, prompt, made.rules, lengths=lengths, max_tokens=wishes.max_tokens)
+        temperature, seed = wishes.temperatures[0], wishes.seed + round(start * made.mel.rate)
+        (row,) = texts_at(
+            temperature, session, made.branches, prompt, made.rules, wishes, seeds=[seed], lengths=lengths
+        )
         tokens = tuple(token for token in row.tokens if token < made.rules.end)
         text = made.tokenizer.decode(tokens)
         likely = row.mean_log_probability
         if not says_something(text) or hears_nobody(session, ids, made.rules, wishes, likely):
             return None
-        return Segment(start, end, text, tokens, mean_log_probability=likely)
+        return Segment(start, end, text, tokens, mean_log_probability=likely, temperature=temperature)
 
 
 def windows_over(blocks: Iterator[NDArray[np.float32]], mel: MelSettings, *, vad: bool) -> RecordingWindows:

@@ -277,6 +277,14 @@ class Reductions(Typed):
         )  # fmt: skip
 
 
+class TopOfMany(Typed):
+    """Few of many, among which there are equals: small integers, both zeros."""
+
+    @entry
+    def go(self, x: Float[Tensor, "B 200"]) -> tuple[Float[Tensor, "B 5"], Int32[Tensor, "B 5"]]:
+        return top_k(x, 5)
+
+
 class Attention(Typed):
     """Each of attention's options; q has two heads for each of k."""
 
@@ -348,6 +356,16 @@ class Loops(Block):
         return n, y, short
 
 
+def _with_equals(rng: np.random.Generator) -> Array:
+    """Rows whose largest are several of 3; both zeros above what is negative; things left out; all the same."""
+    rows = np.stack(
+        [rng.integers(-3, 4, 200), -1.0 * (rng.random(200) > 0.9), rng.standard_normal(200), np.ones(200)]
+    )
+    rows[1] *= np.where(rows[1] == 0, rng.choice([-1.0, 1.0], 200), 1)
+    rows[2, [4, 9]], rows[2, 20:] = 7, -np.inf
+    return np.asarray(np.round(rows * 4) / 4, np.float32)
+
+
 CASES = [
     Case(Unary, lambda r: [_floats(r, 2, 5)]),
     Case(Binary, lambda r: [_floats(r, 2, 5), _floats(r, 5)]),
@@ -363,6 +381,7 @@ CASES = [
                                  _floats(r, 2, 3, 9, 7), _floats(r, 5, 3, 3, 2)]),
     Case(Norms, lambda r: [_floats(r, 2, 5, 6), _floats(r, 6), _floats(r, 6), _floats(r, 2, 6, 7)]),
     Case(Reductions, lambda r: [_floats(r, 2, 4, 5)]),
+    Case(TopOfMany, lambda r: [_with_equals(r)]),
     Case(Attention, lambda r: [_floats(r, 3, 4, 3, 8), _floats(r, 3, 2, 7, 8), _floats(r, 3, 2, 7, 6),
                                np.array([0, 2, 4], np.int32), np.array([7, 1, 5], np.int32), _floats(r, 1, 4, 3, 7),
                                _floats(r, 4)]),

@@ -88,6 +88,9 @@ def test_models_that_listen_have_none_of_them() -> None:
         "hear",
         "greedy_timed",
         "sample_timed",
+        "prefill_top",
+        "step_top",
+        "step_top_timed",
     }
     assert loops_for(Decoder).keys() == {"greedy", "sample", "sample_top", *LOOPS}
 

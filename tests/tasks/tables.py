@@ -22,6 +22,7 @@ class TableSession:
     def __init__(self, tables: Sequence[Logits]) -> None:
         self.tables = list(tables)
         self.seen: list[tuple[int, ...]] = [()] * len(self.tables)
+        self.starts = np.zeros(len(self.tables), np.int32)
         self.moved: list[list[int]] = []
         self.made: list[TableSession] = []
         self.prefills = self.steps = 0

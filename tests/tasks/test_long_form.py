@@ -319,7 +319,8 @@ def test_wishes_that_mean_nothing(tokenizer: Tokenizer, wish: dict[str, Any], me
 
 def test_a_wish_that_there_is_not(tokenizer: Tokenizer) -> None:
     for name, message in (
-        ("beams", r"takes no option 'beams'; it takes rate, start, .*, word_timestamps, .*, seed\."),
+        ("colour", r"takes no option 'colour'; it takes rate, start, .*, word_timestamps, .*, best_of\."),
+        ("beams", r"takes no option 'beams' \(did you mean 'beam_size'\?\); it takes rate"),
         ("sampling_rate", r"takes no option 'sampling_rate' \(here it is 'rate'\); it takes rate"),
         ("langage", r"'langage' \(did you mean 'language'\?\)"),
     ):

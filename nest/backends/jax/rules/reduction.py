@@ -70,5 +70,6 @@ def cumsum(x: Array, *, axis: int) -> Array:
 @rule
 def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
     """The k largest of the last axis in falling order, with their indices; the first of equals comes first."""
-    values, indices = lax.top_k(x, k)
-    return values, indices.astype(jnp.int32)
+    # To XLA, -0 is less than 0.
+    _, indices = lax.top_k(jnp.where(x == 0, jnp.zeros((), x.dtype), x), k)
+    return jnp.take_along_axis(x, indices, axis=-1), indices.astype(jnp.int32)
