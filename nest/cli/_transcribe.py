@@ -23,6 +23,7 @@ from nest.loading import chosen_backend
 from nest.registry import Entry, find
 from nest.tasks import audio, pipeline
 from nest.tasks._kinds import kind_of
+from nest.tasks.beams import Beams
 from nest.tasks.subtitles import Lines
 from nest.tasks.voice import detector
 
@@ -68,6 +69,14 @@ def _misuse(args: argparse.Namespace) -> str:
         return "Nothing to transcribe: give a FILE, such as talk.mp3, or '-' for standard input."
     if args.max_line_count is not None and args.max_line_width is None:
         return "--max-line-count means nothing without --max-line-width: give both."
+    if args.patience is not None and args.beam_size is None:
+        return "--patience means nothing without --beam-size: give both."
+    if args.patience is not None and not Beams(args.beam_size, args.patience).enough:
+        return "--beam-size times --patience must be over 0.5: the search would end before any text has."
+    if args.length_penalty is not None and args.beam_size is None and args.best_of is None:
+        return "--length-penalty means nothing without --beam-size or --best-of, whose texts it ranks."
+    if args.beam_size is not None and args.temperature > 0:
+        return "--beam-size is for temperature 0: leave out --temperature, or give --best-of instead."
     return ""
 
 
@@ -176,6 +185,10 @@ def _wishes(args: argparse.Namespace) -> dict[str, Any]:
         "initial_prompt": args.initial_prompt,
         "condition_on_previous_text": not args.no_condition_on_previous_text,
         "temperature": temperatures,
+        "beam_size": args.beam_size,
+        "patience": args.patience,
+        "best_of": args.best_of,
+        "length_penalty": args.length_penalty,
         "compression_ratio_threshold": args.compression_ratio_threshold,
         "log_probability_threshold": args.logprob_threshold,
         "no_speech_threshold": args.no_speech_threshold,

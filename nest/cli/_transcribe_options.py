@@ -92,6 +92,7 @@ def _decoded(group: argparse._ArgumentGroup) -> None:
         default=0.0,
         help="where to begin; a text that is not believed is decoded again, 0.2 higher each time up to 1",
     )
+    _searched(group)
     group.add_argument(
         "--compression-ratio-threshold",
         metavar="X",
@@ -112,6 +113,34 @@ def _decoded(group: argparse._ArgumentGroup) -> None:
         type=values.threshold,
         default=0.6,
         help="over it, a text that is not believed is none; 0.6",
+    )
+
+
+def _searched(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--beam-size",
+        metavar="N",
+        type=values.count,
+        help="at temperature 0, search N beams, such as 5; each token is the most likely if left out",
+    )
+    group.add_argument(
+        "--patience",
+        metavar="X",
+        type=values.patience,
+        help="search until X times as many texts as beams have ended; 1",
+    )
+    group.add_argument(
+        "--best-of",
+        metavar="N",
+        type=values.count,
+        help="at temperatures over 0, draw N texts and take the likeliest; one is drawn if left out",
+    )
+    group.add_argument(
+        "--length-penalty",
+        metavar="X",
+        type=values.penalty,
+        help="from 0, which takes the likeliest of several texts as it is, to 1, which is for longer ones; by the mean "
+        "log-probability of its tokens if left out",
     )
 
 

@@ -8,7 +8,19 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from math import isfinite
 
-__all__ = ["FORMATS", "backend", "count", "formats", "length", "switch", "temperature", "threshold", "time"]
+__all__ = [
+    "FORMATS",
+    "backend",
+    "count",
+    "formats",
+    "length",
+    "patience",
+    "penalty",
+    "switch",
+    "temperature",
+    "threshold",
+    "time",
+]
 
 FORMATS = ("txt", "srt", "vtt", "tsv", "json")
 _WORDS = {
@@ -85,6 +97,30 @@ def threshold(given: str) -> float:
     value = _number(given)
     if value is None:
         raise ArgumentTypeError(f"{given} is no threshold; expected a number.")
+    return value
+
+
+def patience(given: str) -> float:
+    """A finite number over 0.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    value = _number(given)
+    if value is None or value <= 0:
+        raise ArgumentTypeError(f"{given} is no patience; expected a number over 0, such as 2.")
+    return value
+
+
+def penalty(given: str) -> float:
+    """A number from 0 to 1.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    value = _number(given)
+    if value is None or not 0 <= value <= 1:
+        raise ArgumentTypeError(f"{given} is no length penalty; expected a number from 0 to 1.")
     return value
 
 

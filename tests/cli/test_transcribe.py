@@ -112,6 +112,10 @@ def test_text_goes_to_standard_output(command: Command, scripted: Scripted) -> N
         "initial_prompt": None,
         "condition_on_previous_text": True,
         "temperature": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
+        "beam_size": None,
+        "patience": None,
+        "best_of": None,
+        "length_penalty": None,
         "compression_ratio_threshold": 2.4,
         "log_probability_threshold": -1.0,
         "no_speech_threshold": 0.6,
@@ -123,7 +127,7 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
         "--language German --start 1:02:03.5 --duration 90 --channels split --word_timestamps True "
         "--initial_prompt=Names --condition_on_previous_text False --temperature 0.5 --compression_ratio_threshold 3 "
         "--logprob-threshold -2 --no_speech_threshold 0.7 --model turbo --backend torch --no-vad "
-        "--batch_size 8"
+        "--batch_size 8 --best_of 3 --length-penalty 0.6"
     )
     assert command("transcribe", "a.mp3", *given.split()).code == 0
     assert scripted.options["name"] == "turbo"
@@ -141,10 +145,21 @@ def test_every_wish_reaches_the_transcriber(command: Command, scripted: Scripted
         "initial_prompt": "Names",
         "condition_on_previous_text": False,
         "temperature": [0.5, 0.7, 0.9],
+        "beam_size": None,
+        "patience": None,
+        "best_of": 3,
+        "length_penalty": 0.6,
         "compression_ratio_threshold": 3.0,
         "log_probability_threshold": -2.0,
         "no_speech_threshold": 0.7,
     }
+
+
+def test_beams_reach_the_transcriber(command: Command, scripted: Scripted) -> None:
+    assert command("transcribe", "a.mp3", *["--beam_size", "5", "--patience=2", "--best-of", "5"]).code == 0
+    wishes = scripted.calls[0][1]
+    named = ("beam_size", "patience", "best_of", "length_penalty", "temperature")
+    assert [wishes[name] for name in named] == [5, 2.0, 5, None, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]]
 
 
 @pytest.mark.parametrize(
@@ -361,6 +376,17 @@ def test_a_detected_language_is_said_once(
         ("a.mp3 --temperature=nan", "Argument --temperature: nan is no temperature"),
         ("a.mp3 --temperature hot", "Argument --temperature: hot is no temperature"),
         ("a.mp3 --compression-ratio-threshold nan", "--compression-ratio-threshold: nan is no threshold"),
+        ("a.mp3 --beam-size 0", "Argument --beam-size: 0 is no integer from 1."),
+        ("a.mp3 --best-of 2.5", "Argument --best-of: 2.5 is no integer from 1."),
+        (
+            "a.mp3 --beam-size 5 --patience 0",
+            "Argument --patience: 0 is no patience; expected a number over 0",
+        ),
+        ("a.mp3 --beam-size 5 --length_penalty 2", "Argument --length-penalty: 2 is no length penalty"),
+        ("a.mp3 --patience 2", "--patience means nothing without --beam-size: give both."),
+        ("a.mp3 --beam-size 1 --patience 0.5", "--beam-size times --patience must be over 0.5"),
+        ("a.mp3 --length-penalty 1", "--length-penalty means nothing without --beam-size or --best-of"),
+        ("a.mp3 --beam-size 5 --temperature 0.2", "--beam-size is for temperature 0"),
         ("a.mp3 --logprob-threshold nan", "--logprob-threshold: nan is no threshold"),
         ("a.mp3 --no-speech-threshold x", "--no-speech-threshold: x is no threshold"),
         (
