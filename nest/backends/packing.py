@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nest.ir.parammap import Concat, Expr, ParamMap, Source, Transpose, Zeros
+from nest.ir.parammap import Concat, Expr, ParamMap, Quantized, Source, Transpose, Zeros
 
 __all__ = ["Packer"]
 
@@ -19,11 +19,13 @@ class Packer:
         concat: arrays one after another along an axis.
         transpose: an array with its axes in another order, as it then lies in memory.
         zeros: of a shape and an element type's name.
+        quantized: a part of a matrix in 8 bits, by its name; None where no plan of the framework's has any.
     """
 
     concat: Callable[[Sequence[Any], int], Any]
     transpose: Callable[[Any, tuple[int, ...]], Any]
     zeros: Callable[[tuple[int, ...], str], Any]
+    quantized: Callable[[Any, str], Any] | None = None
 
     def packed(self, params: ParamMap, read: Callable[[str], Any]) -> dict[str, Any]:
         """Every parameter of a plan; those that it leaves as they are, are the same objects.
@@ -43,4 +45,6 @@ class Packer:
                 return self.concat([self._value(part, read) for part in parts], axis)
             case Zeros(shape, dtype):
                 return self.zeros(shape, dtype)
+            case Quantized(of, part) if self.quantized is not None:
+                return self.quantized(self._value(of, read), part)
         raise TypeError(f"no plan makes a parameter by {type(expression).__name__}")

@@ -17,6 +17,7 @@ __all__ = [
     "Cast",
     "Concat",
     "Expr",
+    "Quantized",
     "Reshape",
     "Slice",
     "Source",
@@ -226,6 +227,41 @@ class Concat(Expr):
 
     def __str__(self) -> str:
         return f"concat({', '.join(map(str, self.of))}, axis={self.axis})"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantized(_Unary):
+    """A part of what a matrix W [Out, In] is in 8 bits: W[o, i] is about values[i, o] * scales[o] * columns[i].
+
+    Attributes:
+        part: `"values"`, i8 [In, Out]; `"columns"`, f32 [In], so that no column is much larger than another;
+            `"scales"`, f32 [Out]; `"offsets"`, f32 [Out]: the sum of a row's values times 128 and its scale;
+            `"lengths"`, f32 [2, Out]: the length of what a row loses, and of what is kept of it, over `columns`.
+    """
+
+    part: str
+
+    def with_parts(self, parts: tuple[Expr, ...]) -> Expr:
+        return Quantized(parts[0], self.part)
+
+    def infer(self, types: Types) -> TensorSpec:
+        operand = self.of.infer(types)
+        if len(operand.shape) != 2:
+            raise self._refuse("it takes a matrix", operand)
+        out, width = operand.shape
+        specs = {
+            "values": TensorSpec((width, out), "i8"),
+            "columns": TensorSpec((width,), "f32"),
+            "scales": TensorSpec((out,), "f32"),
+            "offsets": TensorSpec((out,), "f32"),
+            "lengths": TensorSpec((2, out), "f32"),
+        }
+        if self.part not in specs:
+            raise self._refuse(f"there is no part '{self.part}'; there are {', '.join(specs)}", operand)
+        return specs[self.part]
+
+    def __str__(self) -> str:
+        return f"{self.of}.quantized({self.part})"
 
 
 @dataclass(frozen=True, slots=True)

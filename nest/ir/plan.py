@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nest.errors import CallError
 from nest.ir.parammap import Expr, ParamMap, Source
-from nest.ir.passes import flatten, narrow, pack_projections, store_columns
+from nest.ir.passes import flatten, narrow, pack_projections, shortlist, store_columns
 from nest.ir.program import BlockDef, Path, Program, path_text
 
 __all__ = ["PLANS", "Plan", "plan"]
@@ -33,18 +33,23 @@ class Plan:
     params: ParamMap | None = None
 
 
-def plan(program: Program, name: str = "exact") -> Plan:
+def plan(program: Program, name: str = "exact", *, shortlists: bool = False) -> Plan:
     """The plan `name` of a program. `exact` is the program itself.
+
+    Args:
+        shortlists: whether the backend has a rule for `peak_of_product`, which finds the likeliest by a short list.
 
     Raises:
         CallError: there is no such plan.
     """
     if name not in PLANS:
         raise CallError(f"There is no plan '{name}'; nest has {', '.join(PLANS)}.")
-    return Plan(name, program) if name == "exact" or _loops_below(program) else _fast(name, program)
+    return (
+        Plan(name, program) if name == "exact" or _loops_below(program) else _fast(name, program, shortlists)
+    )
 
 
-def _fast(name: str, program: Program) -> Plan:
+def _fast(name: str, program: Program, shortlists: bool) -> Plan:
     """Layers as a whole, heads for the positions that are used, projections of one input packed, heads by columns."""
     flat, paths = flatten(program)
     functions = flat.functions()
@@ -53,7 +58,8 @@ def _fast(name: str, program: Program) -> Plan:
     expressions: dict[str, Expr] = {path: Source(old) for path, old in paths.items()}
     for unit, places in _units(flat.root).values():
         # Heads first: of two tall matrices packed, the whole is taller still, and no head for that.
-        for made in (store_columns(unit, functions), pack_projections(unit, functions)):
+        for change in ([shortlist] if shortlists else []) + [store_columns, pack_projections]:
+            made = change(unit, functions)
             for place in places:
                 _replace(expressions, place, made)
     return Plan(name, flat, ParamMap(expressions))

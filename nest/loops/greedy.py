@@ -12,19 +12,17 @@ from nest.layers.annotations import Fill, Float32, Int32
 from nest.layers.block import Capacity
 from nest.layers.ops import any as any_
 from nest.layers.ops import (
-    argmax,
     cast,
-    exp,
     full,
     log,
     maximum,
     minimum,
+    peak,
     scatter_set,
     take_along,
     where,
     while_loop,
 )
-from nest.layers.ops import sum as sum_
 from nest.layers.tensor import Tensor
 
 __all__ = ["MOST", "greedy"]
@@ -58,9 +56,8 @@ def greedy(
     B, S = tokens.shape
     N = out.shape[1]
     model.require(S + N - 1 <= Capacity)
-    scores = cast(model.prefill(tokens, lengths), "f32") + bias + first_bias
-    first = argmax(scores)
-    total = _log_probability(scores, first)
+    first, _, mass = peak(cast(model.prefill(tokens, lengths), "f32"), bias + first_bias)
+    total = -log(mass)
     done = first == end
     count = cast(~done, "i32")
     column = full((B, 1), 0, "i32")
@@ -71,12 +68,6 @@ def greedy(
         model, _unfinished, _next, carry, max_trips=MOST, overrun=True
     )
     return out, count, total
-
-
-def _log_probability(scores: Tensor, likely: Tensor) -> Tensor:
-    """log softmax(scores)[likely] of each row, where that is the largest: scores [Batch, Vocab], likely [Batch]."""
-    best = take_along(scores, likely.reshape(scores.shape[0], 1), axis=1)
-    return -log(sum_(exp(scores - best), 1))
 
 
 def _unfinished(
@@ -112,11 +103,11 @@ def _next(
     """One more token of each row."""
     B, N = out.shape
     # `end` may be no id at all, and is then not one to look up.
-    scores = cast(model.step(maximum(token, 0).reshape(B, 1), pos), "f32") + bias
+    logits = cast(model.step(maximum(token, 0).reshape(B, 1), pos), "f32")
     done = done | (n >= N)
-    likely = argmax(scores)
+    likely, _, mass = peak(logits, bias)
     chosen = where(done, end, likely)
-    total = total + where(done, 0.0, _log_probability(scores, likely))
+    total = total + where(done, 0.0, -log(mass))
     done = done | (chosen == end)
     column = full((B, 1), 0, "i32") + minimum(n, N - 1)
     kept = where(n < N, chosen.reshape(B, 1), take_along(out, column, axis=1))

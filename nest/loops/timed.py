@@ -15,7 +15,7 @@ from nest.layers.ops import cast, full, maximum, minimum, scatter_set, take, tak
 from nest.layers.tensor import Tensor
 from nest.loops.choice import drawn, log_probability
 from nest.loops.greedy import MOST
-from nest.loops.times import Allowed, after, at_first, joined, likeliest, time_of
+from nest.loops.times import Allowed, after, at_first, first_of, joined, likeliest, time_of
 
 __all__ = ["greedy_timed", "sample_timed"]
 
@@ -53,7 +53,7 @@ def greedy_timed(
     S = tokens.shape[1]
     N = out.shape[1]
     model.require(S + N - 1 <= Capacity)
-    first = likeliest(at_first(cast(model.prefill(tokens, lengths), "f32"), times, first_limit), times)
+    first = first_of(cast(model.prefill(tokens, lengths), "f32"), times, first_limit)
     last = full((), S + N - 2, "i32")
     carry = [*_begun(first, N, lengths, end, times), times, bias, closed_bias, end, last]
     found = while_loop(model, _unfinished, _next, carry, max_trips=MOST, overrun=True)

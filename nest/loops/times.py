@@ -11,28 +11,37 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nest.layers.ops import argmax, broadcast_to, exp, full, iota, log, scatter_set, take, take_along, where
+from nest.layers.ops import broadcast_to, exp, full, iota, log, peak, scatter_set, take, where
 from nest.layers.ops import max as max_
-from nest.layers.ops import sum as sum_
 from nest.layers.tensor import Tensor
 
-__all__ = ["Allowed", "after", "at_first", "joined", "likeliest", "time_of"]
+__all__ = ["Allowed", "after", "at_first", "first_of", "joined", "likeliest", "time_of"]
 
 NEVER = -3e38
 """What may not come, where all that could is compared: less itself it is 0, and -inf less -inf would be NaN."""
 
 
 class Allowed(NamedTuple):
-    """Logits of what may come next: text [Batch, Vocab] without times, and times alone, stamps [Batch, Times]."""
+    """What may come next: text, as logits [Batch, Vocab] and what is added to them, which is -inf or less at times; and
+    times alone, stamps [Batch, Times]."""
 
-    text: Tensor
+    logits: Tensor
+    bias: Tensor
     stamps: Tensor
 
 
 def at_first(logits: Tensor, times: Tensor, first_limit: Tensor) -> Allowed:
     """A time at most `first_limit` steps after the first one: logits [Batch, Vocab]; times [Times], ids in order."""
     soon = iota(times.shape[0]) <= first_limit
-    return Allowed(full(logits.shape, NEVER, "f32"), where(soon, take(logits, times, axis=1), NEVER))
+    stamps = where(soon, take(logits, times, axis=1), NEVER)
+    return Allowed(full(logits.shape, NEVER, "f32"), full((), 0.0, "f32"), stamps)
+
+
+def first_of(logits: Tensor, times: Tensor, first_limit: Tensor) -> tuple[Tensor, Tensor]:
+    """What `likeliest` says of `at_first`, with no look at what is no time."""
+    soon = iota(times.shape[0]) <= first_limit
+    stamp, _, mass = peak(where(soon, take(logits, times, axis=1), NEVER))
+    return take(times, stamp), -log(mass)
 
 
 def after(
@@ -62,8 +71,8 @@ def after(
     closed = a_time & ~two
     soonest = where(two, full((), times.shape[0], "i32"), where(closed, latest, latest + 1))
     may = iota(times.shape[0]) >= soonest.reshape(B, 1)
-    text = logits + where(closed.reshape(B, 1), closed_bias, bias)
-    return Allowed(text, where(may, take(logits, times, axis=1), NEVER))
+    own = where(closed.reshape(B, 1), closed_bias, bias)
+    return Allowed(logits, own, where(may, take(logits, times, axis=1), NEVER))
 
 
 def time_of(token: Tensor, latest: Tensor, times: Tensor) -> Tensor:
@@ -78,21 +87,19 @@ def likeliest(allowed: Allowed, times: Tensor) -> tuple[Tensor, Tensor]:
     Where all times together are more likely than the likeliest text, it is a time: a pause is heard, but not where.
     Elsewhere it is text, for no time alone is then more likely.
     """
-    text, stamps = allowed
-    B = text.shape[0]
-    word, stamp = argmax(text), argmax(stamps)
-    best, peak = (take_along(x, i.reshape(B, 1), axis=1) for x, i in ((text, word), (stamps, stamp)))
-    mass = sum_(exp(stamps - peak), 1, keepdims=True)
-    pause = log(mass) + peak > best
-    total = where(pause, mass, sum_(exp(text - best), 1, keepdims=True) + mass * exp(peak - best))
-    return where(pause.reshape(B), take(times, stamp), word), -log(total).reshape(B)
+    logits, bias, stamps = allowed
+    word, best, words = peak(logits, bias)
+    stamp, latest, mass = peak(stamps)
+    pause = log(mass) + latest > best
+    total = where(pause, mass, words + mass * exp(latest - best))
+    return where(pause, take(times, stamp), word), -log(total)
 
 
 def joined(allowed: Allowed, times: Tensor) -> Tensor:
     """Logits [Batch, Vocab] of what may come, -3e38 or less elsewhere; no text where a pause is heard."""
-    text, stamps = allowed
-    B = text.shape[0]
-    peak = max_(stamps, 1, keepdims=True)
-    pause = log(sum_(exp(stamps - peak), 1, keepdims=True)) + peak > max_(text, 1, keepdims=True)
+    logits, bias, stamps = allowed
+    B, text = logits.shape[0], logits + bias
+    _, latest, mass = peak(stamps)
+    pause = (log(mass) + latest).reshape(B, 1) > max_(text, 1, keepdims=True)
     places = broadcast_to(times.reshape(1, times.shape[0]), (B, times.shape[0]))
     return scatter_set(where(pause, NEVER, text), places, stamps, axis=1)

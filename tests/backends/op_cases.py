@@ -53,6 +53,7 @@ from nest.layers import (
     min,
     minimum,
     pad,
+    peak,
     power,
     relu,
     rms_norm,
@@ -268,12 +269,13 @@ class Reductions(Typed):
     ) -> tuple[
         Float[Tensor, "B N"], Float[Tensor, "B 1 1"], Float[Tensor, "N 5"], Float[Tensor, "B N"], Float[Tensor, "B 5"],
         Float[Tensor, "B N 5"], Float[Tensor, "B N 5"], Float[Tensor, "B N 5"], Float[Tensor, "B N 2"],
-        Int32[Tensor, "B N 2"], Int32[Tensor, "B 5"],
+        Int32[Tensor, "B N 2"], Int32[Tensor, "B 5"], Int32[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"],
+        Int32[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"],
     ]:  # fmt: skip
         values, indices = top_k(x, 2)
         return (
             sum(x, 2), mean(x, (1, 2), keepdims=True), max(x, 0), min(x, -1), logsumexp(x, 1), softmax(x),
-            softmax(x, axis=1), cumsum(x, 1), values, indices, argmax(x, axis=1),
+            softmax(x, axis=1), cumsum(x, 1), values, indices, argmax(x, axis=1), *peak(x), *peak(x, x * -1.5),
         )  # fmt: skip
 
 

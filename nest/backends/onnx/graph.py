@@ -76,6 +76,7 @@ class Graph:
         self._known: dict[tuple[Any, ...], tuple[ir.Value, ...]] = {}
         self._names: set[str] = set()
         self._bodies: list[list[ir.Value]] = []
+        self._floor = 0
         self.scope = ""
 
     # -- nodes ---------------------------------------------------------------------------------------------
@@ -107,6 +108,7 @@ class Graph:
         """Add a node to the outermost scope that has all it needs."""
         if depth is None:
             depth = max((self._depth.get(id(v), 0) for v in node.inputs), default=0)
+            depth = max(depth, self._floor)
         self._scopes[depth].append(node)
         self._depth.update((id(v), depth) for v in node.outputs)
 
@@ -207,12 +209,7 @@ class Graph:
             value = x.value if inside and x.value not in outputs else self._copy(x.value, "loop")
             value.type, value.shape = ir.TensorType(ONNX[x.dtype]), ir.Shape(_axes(x))
             outputs.append(value)
-        needed = _needed(outputs)
-        nodes = [n for n in self._scopes.pop() if id(n) in needed]
-        gone = {i for i, d in self._depth.items() if d == depth}
-        self._depth = {i: d for i, d in self._depth.items() if d < depth}
-        self._known = {k: v for k, v in self._known.items() if not any(id(x) in gone for x in v)}
-        return ir.Graph(self._bodies.pop(), outputs, nodes=nodes, name=self.fresh("body"))
+        return ir.Graph(self._bodies.pop(), outputs, nodes=self._popped(outputs), name=self.fresh("body"))
 
     def loop(
         self, body: ir.Graph, most: ir.Value, go: ir.Value, carry: Sequence[Tensor]
@@ -225,6 +222,42 @@ class Graph:
             value.name = f"{name}.{position}"
         self._append(node, len(self._scopes) - 1)
         return tuple(node.outputs)
+
+    def branch(
+        self,
+        condition: ir.Value,
+        then: Callable[[], Sequence[Tensor]],
+        otherwise: Callable[[], Sequence[Tensor]],
+    ) -> tuple[ir.Value, ...]:
+        """What one of two gives, by a bool; what each of them makes is computed only where it is chosen."""
+        graphs = [self._inside(make) for make in (then, otherwise)]
+        name = self.fresh("If")
+        branches = dict(zip(("then_branch", "else_branch"), graphs, strict=True))
+        node = ir.node("If", [condition], branches, num_outputs=len(graphs[0].outputs), name=name)
+        for position, value in enumerate(node.outputs):
+            value.name = f"{name}.{position}"
+        self._append(node, len(self._scopes) - 1)
+        return tuple(node.outputs)
+
+    def _inside(self, make: Callable[[], Sequence[Tensor]]) -> ir.Graph:
+        self._scopes.append([])
+        self._floor, floor = len(self._scopes) - 1, self._floor
+        outputs: list[ir.Value] = []
+        for x in make():
+            value = self._copy(x.value, "branch")
+            value.type, value.shape = ir.TensorType(ONNX[x.dtype]), ir.Shape(_axes(x))
+            outputs.append(value)
+        self._floor = floor
+        return ir.Graph([], outputs, nodes=self._popped(outputs), name=self.fresh("branch"))
+
+    def _popped(self, outputs: Sequence[ir.Value]) -> list[ir.Node]:
+        """The nodes of the innermost scope that its outputs need; nothing outside knows them."""
+        depth, needed = len(self._scopes) - 1, _needed(outputs)
+        nodes = [n for n in self._scopes.pop() if id(n) in needed]
+        gone = {i for i, d in self._depth.items() if d == depth}
+        self._depth = {i: d for i, d in self._depth.items() if d < depth}
+        self._known = {k: v for k, v in self._known.items() if not any(id(x) in gone for x in v)}
+        return nodes
 
     def fresh(self, name: str) -> str:
         """A name that nothing else in the graph has."""

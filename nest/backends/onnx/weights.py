@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest.backends.onnx.dtypes import numpy_dtype
+from nest.backends.onnx.quantized import quantized
 from nest.backends.packing import Packer
 from nest.errors import WeightsError
 from nest.ir.inventory import parameters
@@ -159,6 +160,7 @@ _PACKER = Packer(
     concat=lambda parts, axis: np.concatenate(list(parts), axis),
     transpose=np.transpose,
     zeros=lambda shape, dtype: np.zeros(shape, numpy_dtype(dtype)),
+    quantized=quantized,
 )
 
 

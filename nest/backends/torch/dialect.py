@@ -46,6 +46,7 @@ class TorchDialect(Dialect):
             "attend",
             "rms_norm",
             "rope",
+            "peak",
             "top_k",
             "expert_linear",
             "repeat",
@@ -389,6 +390,11 @@ def _softmax(w: MethodWriter, n: Node) -> Expr:
 def _cumsum(w: MethodWriter, n: Node) -> Expr:
     kwargs = {} if _is_float(n) else {"dtype": w.dtype(n.outputs[0].type.dtype)}
     return torch_function("torch.cumsum", w.expr(n.inputs[0]), dim=literal(n.attrs["axis"]), **kwargs)
+
+
+@rule("peak")
+def _peak(w: MethodWriter, n: Node) -> Expr:
+    return w.helper("peak", *(w.expr(x) for x in n.inputs if x is not None))
 
 
 @rule("top_k")

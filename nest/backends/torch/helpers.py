@@ -140,6 +140,15 @@ def rope(x: Tensor, pos: Tensor, inv_freq: Tensor, layout: str, scale: float) ->
     return turned if x.shape[3] == 2 * R else torch.cat([turned, x[..., 2 * R :]], dim=3)
 
 
+def peak(x: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Where the largest of x + bias is along the last axis, that, and the sum of exp(what each is less)."""
+    y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    y = y if bias is None else y + bias
+    largest, place = y.max(-1, keepdim=True)
+    mass = (y - largest).exp().sum(-1)
+    return place[..., 0].to(torch.int32), largest[..., 0].to(x.dtype), mass.to(x.dtype)
+
+
 def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of the last axis in falling order, with their indices; the first of equals comes first."""
     n = x.shape[-1]
@@ -188,6 +197,7 @@ HELPERS = {
         attention,
         rms_norm,
         rope,
+        peak,
         top_k,
         expert_linear,
         repeat,

@@ -6,5 +6,14 @@ from nest.ir.passes.flatten import flatten
 from nest.ir.passes.inline import inline
 from nest.ir.passes.narrow import narrow
 from nest.ir.passes.pack import pack_projections
+from nest.ir.passes.shortlist import shortlist
 
-__all__ = ["eliminate_dead_code", "flatten", "inline", "narrow", "pack_projections", "store_columns"]
+__all__ = [
+    "eliminate_dead_code",
+    "flatten",
+    "inline",
+    "narrow",
+    "pack_projections",
+    "shortlist",
+    "store_columns",
+]

@@ -50,6 +50,7 @@ from nest.layers.ops.reduction import (
     max_pool,
     mean,
     min,
+    peak,
     softmax,
     sum,
     top_k,
@@ -72,6 +73,6 @@ __all__ = [
     "cos", "cumsum", "div", "einsum", "equal", "erf", "exp", "expert_linear", "floordiv", "full", "gelu",
     "group_norm", "iota", "layer_norm", "less", "less_equal", "linear", "log", "logical_and", "logical_not",
     "logical_or", "logsumexp", "max", "max_pool", "maximum", "mean", "min", "minimum", "mod", "mul", "neg", "pad",
-    "permute", "power", "relu", "reshape", "rms_norm", "rope", "rsqrt", "scatter_set", "sigmoid", "silu", "sin",
+    "peak", "permute", "power", "relu", "reshape", "rms_norm", "rope", "rsqrt", "scatter_set", "sigmoid", "silu", "sin",
     "slice", "softmax", "sqrt", "stack", "sub", "sum", "take", "take_along", "tanh", "top_k", "where", "while_loop",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from nest.ir.dim import Dim
 from nest.ir.dtype import bool_, i32
 from nest.ir.types import TensorType
 from nest.layers._trace import current, fail
-from nest.layers.ops._emit import axis_of, emit, need_kind, need_rank, tensor
+from nest.layers.ops._emit import axis_of, broadcast, emit, need_dtype, need_kind, need_rank, tensor
 from nest.layers.ops.contraction import window
 from nest.layers.tensor import Tensor
 
@@ -21,6 +21,7 @@ __all__ = [
     "max_pool",
     "mean",
     "min",
+    "peak",
     "softmax",
     "sum",
     "top_k",
@@ -113,6 +114,34 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
         "top_k", (x.value(),), {"k": int(k)}, TensorType(shape, x.dtype), TensorType(shape, i32)
     )
     return Tensor(values), Tensor(indices)
+
+
+def peak(x: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """The largest element of y = x + bias along the last axis: its index, itself, and sum(exp(y - itself)).
+
+    They are what a choice of the likeliest takes from logits: `-log` of the sum is its log-probability. As one op, so
+    that a plan may find the largest without computing every other.
+
+    Args:
+        x: [..., N], of floats. bias: broadcasts to x; none if left out.
+
+    Returns:
+        The index of the first largest, Int32 [...]; the largest and the sum, of x's dtype, [...].
+    """
+    x = tensor(x, "peak")
+    need_kind(x, "float", "peak")
+    given: list[Tensor] = [x]
+    if bias is not None:
+        given.append(tensor(bias, "peak", "bias"))
+        need_dtype("peak", x=x, bias=given[1])
+        shape = broadcast("peak", x, given[1])
+        if len(shape) != x.rank or not all(a.same(b) for a, b in zip(shape, x.shape, strict=True)):
+            raise fail("peak takes a bias that broadcasts to x.", ("x", x.type), ("bias", given[1].type))
+    shape = x.shape[:-1]
+    types = (TensorType(shape, i32), TensorType(shape, x.dtype), TensorType(shape, x.dtype))
+    operands = (x.value(), given[1].value() if bias is not None else None)
+    place, largest, mass = current().emit("peak", operands, {}, *types)
+    return Tensor(place), Tensor(largest), Tensor(mass)
 
 
 def max_pool(x: Tensor, *, kernel: int, stride: int, padding: int = 0) -> Tensor:

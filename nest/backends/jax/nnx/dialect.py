@@ -259,6 +259,11 @@ def _as_rule(w: MethodWriter, n: Node) -> Expr:
     return w.helper(n.op, *_args(w, n), **{name: literal(v) for name, v in n.attrs.items()})
 
 
+@rule("peak")
+def _peak(w: MethodWriter, n: Node) -> Expr:
+    return w.helper("peak", *(w.expr(x) for x in n.inputs if x is not None))
+
+
 @rule("softmax")
 def _softmax(w: MethodWriter, n: Node) -> Expr:
     if n.outputs[0].type.dtype.value != "f32":

@@ -68,6 +68,15 @@ def cumsum(x: Array, *, axis: int) -> Array:
 
 
 @rule
+def peak(x: Array, bias: Array | None = None) -> tuple[Array, Array, Array]:
+    """Where the largest of x + bias is along the last axis, that, and the sum of exp(what each is less)."""
+    y = x.astype(jnp.float32) if bias is None else x.astype(jnp.float32) + bias
+    largest = y.max(-1, keepdims=True)
+    mass = jnp.exp(y - largest).sum(-1)
+    return y.argmax(-1).astype(jnp.int32), largest[..., 0].astype(x.dtype), mass.astype(x.dtype)
+
+
+@rule
 def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
     """The k largest of the last axis in falling order, with their indices; the first of equals comes first."""
     # To XLA, -0 is less than 0.

@@ -9,6 +9,7 @@ from nest.backends.onnx.rules import (
     normalization,  # noqa: F401
     reduction,  # noqa: F401
     shape,  # noqa: F401
+    shortlist,  # noqa: F401
 )
 from nest.backends.onnx.rules._registry import RULES, Lowering
 

@@ -8,20 +8,20 @@ from nest.backends.onnx.graph import Tensor, transposed
 from nest.backends.onnx.rules._registry import Lowering, rule
 from nest.ir.dim import Dim
 
-__all__: list[str] = []
+__all__ = ["rows_of"]
 
 
 @rule
 def linear(low: Lowering, x: Tensor, weight: Tensor, bias: Tensor | None) -> ir.Value:
     """Gemm reads the weight as it is stored, [Out, In] or turned; MatMul would need a transposed copy of it."""
-    rows = _rows(x)
+    rows = rows_of(x)
     flat = low.dims.reshape(x.value, x.shape, (rows, x.shape[-1]))
     turned = transposed(weight.value)
     y = low.op("Gemm", flat, turned[0], bias) if turned else low.op("Gemm", flat, weight, bias, transB=1)
     return low.dims.reshape(y, (rows, weight.shape[0]), low.out.shape)
 
 
-def _rows(x: Tensor) -> Dim:
+def rows_of(x: Tensor) -> Dim:
     """All axes but the last as one."""
     rows = Dim.constant(1)
     for dim in x.shape[:-1]:

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from nest.backends.onnx.graph import Tensor
 from nest.backends.onnx.rules._registry import Lowering, rule, wide_dtype
 
-__all__: list[str] = []
+__all__ = ["largest_of"]
 
 Axes = tuple[int, ...]
 
@@ -72,6 +72,21 @@ def cumsum(low: Lowering, x: Tensor, *, axis: int) -> ir.Value:
     dtype = "i32" if x.dtype in ("i16", "i8", "u8") else wide_dtype(x.dtype)
     total = low.op("CumSum", low.graph.cast(x, dtype), low.constant(axis, "i32"))
     return total if dtype == x.dtype else low.graph.cast(total, x.dtype)
+
+
+@rule
+def peak(low: Lowering, x: Tensor, bias: Tensor | None) -> tuple[ir.Value, ...]:
+    return largest_of(low, x, bias)
+
+
+def largest_of(low: Lowering, x: Tensor, bias: Tensor | None) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """What `peak` gives."""
+    y = low.wide(x) if bias is None else low.op("Add", low.wide(x), low.wide(bias))
+    place = low.graph.cast(low.op("ArgMax", y, axis=-1, keepdims=0), "i32")
+    largest = low.reduce("ReduceMax", y, [-1], keepdims=True)
+    mass = low.reduce("ReduceSum", low.op("Exp", low.op("Sub", y, largest)), [-1], keepdims=False)
+    flat = low.op("Squeeze", largest, low.integers(-1))
+    return place, low.narrow(flat, x.dtype), low.narrow(mass, x.dtype)
 
 
 @rule

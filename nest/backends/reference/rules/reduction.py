@@ -68,6 +68,14 @@ def cumsum(x: Array, *, axis: int) -> Array:
 
 
 @rule
+def peak(x: Array, bias: Array | None) -> tuple[Array, Array, Array]:
+    y = wide(x) if bias is None else wide(x) + wide(bias)
+    largest = y.max(axis=-1)
+    mass = np.exp(y - largest[..., None]).sum(axis=-1)
+    return y.argmax(axis=-1).astype(np.int32), largest.astype(x.dtype), mass.astype(x.dtype)
+
+
+@rule
 def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
     # A stable sort of the reversed axis, read backwards: falling order, and the first of equals first.
     order = x.shape[-1] - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]

@@ -1,0 +1,175 @@
+"""The largest of a head's products by a short list: see `nest.ir.passes.shortlist`.
+
+Rows are weighed by 8 bits, the likeliest again in full. How far off a weighed product may be follows from the lengths
+of what was rounded off, by Cauchy and Schwarz: of a row w kept as w' and an input x taken as x' = x - f,
+
+    |w.x - w'.x'| = |(w - w').x + w'.f| <= |w - w'| |x| + |w'| |f|.
+
+Where the largest full product is not above all that may hide behind the list, every product is made. So it is for
+several rows at once: the runtime's product of bytes is fast for one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx_ir as ir
+
+from nest.backends.onnx.graph import Tensor
+from nest.backends.onnx.quantized import OFFSET
+from nest.backends.onnx.rules._registry import Lowering, rule
+from nest.backends.onnx.rules.contraction import rows_of
+from nest.backends.onnx.rules.reduction import largest_of
+from nest.ir.dim import Dim
+
+__all__: list[str] = []
+
+LENGTH = 32
+"""How many products are made in full."""
+_STEPS = 127.0
+"""An input is so many steps of its largest."""
+_SLACK = 1e-5
+"""Of the product of lengths, for what sums in f32 round off."""
+
+
+@rule
+def peak_of_product(
+    low: Lowering,
+    x: Tensor,
+    head: Tensor,
+    values: Tensor,
+    columns: Tensor,
+    scales: Tensor,
+    offsets: Tensor,
+    lengths: Tensor,
+    bias: Tensor,
+) -> tuple[ir.Value, ...]:
+    rows, width = rows_of(x), x.shape[-1]
+    flat = Tensor((rows, width), x.dtype, low.dims.reshape(x.value, x.shape, (rows, width)))
+
+    def every() -> list[Tensor]:
+        return _typed(rows, largest_of(low, _products(low, flat, head), bias))
+
+    def listed() -> list[Tensor]:
+        found = _ShortList(low, flat, head, (values, columns, scales, offsets, lengths), bias)
+        return _typed(rows, low.graph.branch(found.sure, lambda: _typed(rows, found.result), every))
+
+    one = low.op("Equal", low.dims.scalar(rows, "i64"), low.constant(1, "i64"))
+    shaped = low.graph.branch(one, listed, every)
+    return tuple(low.dims.reshape(value, (rows,), low.out.shape) for value in shaped)
+
+
+def _typed(rows: Dim, found: tuple[ir.Value, ...]) -> list[Tensor]:
+    return [Tensor((rows,), dtype, v) for dtype, v in zip(("i32", "f32", "f32"), found, strict=True)]
+
+
+def _products(low: Lowering, x: Tensor, head: Tensor) -> Tensor:
+    """All of them, [Rows, Out]."""
+    turned = low.op("MatMul", head, low.op("Transpose", x, perm=(1, 0)))
+    return Tensor((x.shape[0], head.shape[0]), x.dtype, low.op("Transpose", turned, perm=(1, 0)))
+
+
+@dataclass(frozen=True)
+class _ShortList:
+    """The likeliest of the products of one row x [1, In], and whether the largest is among them.
+
+    Attributes:
+        parts: of the head, as `nest.ir.parammap.Quantized` names them: values, columns, scales, offsets, lengths.
+    """
+
+    low: Lowering
+    x: Tensor
+    head: Tensor
+    parts: tuple[Tensor, ...]
+    bias: Tensor
+
+    @cached_property
+    def even(self) -> ir.Value:
+        """The input for columns that are made alike."""
+        return self.low.op("Mul", self.x, self.parts[1])
+
+    @cached_property
+    def step(self) -> ir.Value:
+        """What one step of the input's 8 bits is, [1, 1]."""
+        low = self.low
+        largest = low.reduce("ReduceMax", low.op("Abs", self.even), [1], keepdims=True)
+        return low.op("Max", low.op("Div", largest, low.constant(_STEPS, "f32")), low.constant(1e-30, "f32"))
+
+    @cached_property
+    def near(self) -> ir.Value:
+        """Every product as weighed, with the bias, [1, Out]."""
+        low, (values, _, scales, offsets, _) = self.low, self.parts
+        steps = low.op("Round", low.op("Div", self.even, self.step))
+        raised = low.graph.cast(low.op("Add", steps, low.constant(OFFSET, "f32")), "u8")
+        sums = low.graph.cast(low.op("MatMulInteger", raised, values), "f32")
+        weighed = low.op("Sub", low.op("Mul", sums, scales), offsets)
+        return low.op("Add", low.op("Mul", weighed, self.step), self.bias)
+
+    @cached_property
+    def _listed(self) -> tuple[ir.Value, ir.Value]:
+        """What each of the likeliest may be at most, [1, LENGTH + 1], and their places."""
+        low = self.low
+        width = int(self.x.shape[-1])
+        length = low.reduce("ReduceL2", self.even, [1], keepdims=True)
+        rounded = low.op("Mul", self.step, low.constant(math.sqrt(width) / 2, "f32"))
+        slack = low.op("Mul", length, low.constant(_SLACK, "f32"))
+        both = low.op("Concat", low.op("Add", length, slack), low.op("Add", rounded, slack), axis=1)
+        most = low.op("Add", self.near, low.op("MatMul", both, self.parts[4]))
+        found = low.graph.ops("TopK", 2, most, low.integers(LENGTH + 1), axis=-1, largest=1, sorted=1)
+        return found[0], found[1]
+
+    @cached_property
+    def places(self) -> ir.Value:
+        """Of the list, [1, LENGTH]."""
+        low = self.low
+        return low.op("Slice", self._listed[1], low.integers(0), low.integers(LENGTH), low.integers(1))
+
+    def _there(self, x: Tensor | ir.Value, rank: int) -> ir.Value:
+        """The elements of [Out] or [1, Out] at the list's places."""
+        if rank == 1:
+            return self.low.op("Gather", x, self.places, axis=0)
+        return self.low.op("GatherElements", x, self.places, axis=1)
+
+    @cached_property
+    def full(self) -> ir.Value:
+        """The list's products in full, [1, LENGTH]."""
+        low = self.low
+        rows = low.op("Gather", self.head, self.places, axis=0)
+        products = low.op("MatMul", rows, low.unsqueeze(self.x.value, 2))
+        return low.op(
+            "Add", low.op("Squeeze", products, low.integers(2)), self._there(self.bias, self.bias.rank)
+        )
+
+    @cached_property
+    def largest(self) -> ir.Value:
+        """The largest of them, [1, 1]."""
+        return self.low.reduce("ReduceMax", self.full, [1], keepdims=True)
+
+    @property
+    def sure(self) -> ir.Value:
+        """Whether nothing behind the list may be as large."""
+        low = self.low
+        ends = low.integers(LENGTH), low.integers(LENGTH + 1), low.integers(1)
+        behind = low.op("Slice", self._listed[0], *ends)
+        return low.op("Squeeze", low.op("Greater", self.largest, behind))
+
+    @property
+    def result(self) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """The first place of the largest, the largest, and sum(exp(y - largest)), each [1].
+
+        The sum is of the list in full and of the rest as weighed.
+        """
+        low = self.low
+        here = low.op(
+            "Where", low.op("Equal", self.full, self.largest), self.places, low.constant(2**31 - 1, "i64")
+        )
+        place = low.graph.cast(low.reduce("ReduceMin", here, [1], keepdims=False), "i32")
+        weighed = self._there(self.near, 2)
+        rest, listed, exactly = (
+            low.op("Exp", low.op("Sub", y, self.largest)) for y in (self.near, weighed, self.full)
+        )
+        apart = low.reduce("ReduceSum", low.op("Sub", exactly, listed), [1], keepdims=False)
+        mass = low.op("Add", low.reduce("ReduceSum", rest, [1], keepdims=False), apart)
+        return place, low.op("Squeeze", self.largest, low.integers(1)), mass
