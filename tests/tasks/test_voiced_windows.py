@@ -116,6 +116,21 @@ def test_pauses_of_a_window() -> None:
     assert (begins, ends) == (near(1.1, abs=0.05), np.inf)
 
 
+def test_hours_are_listened_to_in_bounded_memory() -> None:
+    """Two hours, half of them speech: beside a window and a block, a number is kept of every 32 ms."""
+    block = recording(15, 15)
+    moving = VoicedWindows((block for _ in range(240)), 30 * RATE, Voice(Loudness()))
+    held, heard = [], 0
+    while len(window := moving.speech()):
+        held.append(len(moving._held))
+        heard += len(window)
+        moving.advance(len(window))
+    assert moving.at == 7200 * RATE
+    assert heard / RATE == pytest.approx(240 * 15, rel=0.05)
+    assert max(held) <= 60 * RATE
+    assert moving._likely.nbytes == 7200 * RATE // CHUNK * 4  # less than a megabyte
+
+
 def test_speech_within_a_window() -> None:
     samples = recording(0, 2, 1.5, 1)
     windows = VoicedWindows(iter([samples]), 10 * RATE, Voice(Loudness()))
