@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nest.tasks._attempts import best_attempt
+from nest.tasks._branches import Branches
 from nest.tasks._row_attempts import RowAttempts, filled
 from nest.tasks._speech_wishes import SpeechWishes
 from nest.tasks.rules import GenerationRules
@@ -46,10 +47,10 @@ def test_a_row_is_decoded_as_by_itself(
     session.listen(mel_of(WINDOWS, seed=6)[filled(range(WINDOWS), SIZE)])
     tokenizer: Any = Letters()
     alone = [
-        best_attempt(session.fork([row]), (1,), RULES, tokenizer, wishes, seed)
+        best_attempt(session.fork([row]), Branches(), (1,), RULES, tokenizer, wishes, seed)
         for row, seed in enumerate(SEEDS)
     ]
-    together = RowAttempts((1,), RULES, tokenizer, wishes).best(session, SIZE, SEEDS)
+    together = RowAttempts((1,), RULES, tokenizer, wishes, Branches()).best(session, SIZE, SEEDS)
     assert [(attempt.temperature, attempt.silent) for attempt in together] == told
     for one, other in zip(together, alone, strict=True):
         assert one.mean_log_probability == pytest.approx(other.mean_log_probability, rel=2e-3)
