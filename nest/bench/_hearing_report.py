@@ -5,13 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from typing import Any
 
 from nest.bench._hearers import Heard, Turns
 from nest.bench._material import RATE, Spoken
 from nest.evaluating.normalize import english
-from nest.evaluating.scores import Counts, compared
+from nest.evaluating.scores import Counts, compared, edits
 
 __all__ = ["PEER", "Row", "report", "row_of"]
 
@@ -21,7 +20,7 @@ PEER = "faster-whisper f32"
 
 @dataclass
 class Row:
-    """One contender: seconds for the long recording, and the words that are wrong in it, and in all others together.
+    """One contender: seconds for the long recording; words that are wrong in it, in the clips, and in those made worse.
 
     `busy_s` is the least that all its threads together were busy; `of_peer` the median over rounds of this round's time
     by that of `PEER` in the same round. One that failed has no numbers, and a `note`.
@@ -37,7 +36,8 @@ class Row:
     load_s: float | None = None
     peak_mib: float | None = None
     long: Counts | None = None
-    others: Counts | None = None
+    clips: Counts | None = None
+    worse: Counts | None = None
     note: str = ""
     texts: dict[str, str] = field(default_factory=dict)
 
@@ -60,10 +60,15 @@ def row_of(name: str, turns: Turns, spoken: Sequence[Spoken]) -> Row:
         load_s=found.ready["load_s"],
         peak_mib=found.peak_mib,
         long=counts[0],
-        others=sum(counts[1:], Counts()),
+        clips=_sum(counts[1:], spoken[1:], worse=False),
+        worse=_sum(counts[1:], spoken[1:], worse=True),
         note="texts differ between rounds" if found.changed(0) else "",
         texts={one.name: found.text(n) for n, one in enumerate(spoken)},
     )
+
+
+def _sum(counts: Sequence[Counts], spoken: Sequence[Spoken], *, worse: bool) -> Counts:
+    return sum((one for one, of in zip(counts, spoken, strict=True) if of.worse == worse), Counts())
 
 
 def _ratio(found: Heard, peer: Heard | None) -> float | None:
@@ -85,14 +90,16 @@ def report(rows: Sequence[Row], facts: Mapping[str, Any], long: Spoken) -> Itera
     yield ""
     yield (
         f"| | median s | least | most | real-time factor | busy s | of {PEER} | load s | peak MiB | "
-        "words wrong of the long one | of the others | |"
+        "words wrong of the clips | of the long one | of those made worse | |"
     )
-    yield "|---" * 12 + "|"
+    yield "|---" * 13 + "|"
     yield from (_line(row) for row in rows)
     yield ""
     for row in rows:
         if row.long is not None and row.long.errors:
-            yield f"{row.contender}: {'; '.join(_edits(long.reference, row.texts[long.name]))}."
+            wrong = edits(english(long.reference), english(row.texts[long.name]))
+            words = "; ".join(f"'{said}' is '{heard}'" for said, heard in wrong)
+            yield f"{row.contender}, the long recording: {words}."
 
 
 def _line(row: Row) -> str:
@@ -101,16 +108,10 @@ def _line(row: Row) -> str:
         (row.busy_s, ".2f"), (row.of_peer, ".2f"), (row.load_s, ".2f"), (row.peak_mib, ".0f"),
     ]  # fmt: skip
     cells = ["" if value is None else format(value, form) for value, form in numbers]
-    return f"| {' | '.join([row.contender, *cells, _wrong(row.long), _wrong(row.others), row.note])} |"
+    return (
+        f"| {' | '.join([row.contender, *cells, *map(_wrong, (row.clips, row.long, row.worse)), row.note])} |"
+    )
 
 
 def _wrong(counts: Counts | None) -> str:
     return "" if counts is None else f"{counts.errors} of {counts.length} ({100 * counts.rate:.1f} %)"
-
-
-def _edits(reference: str, text: str) -> Iterator[str]:
-    """Where a text differs from what is said."""
-    said, heard = english(reference).split(), english(text).split()
-    for kind, a, b, c, d in SequenceMatcher(None, said, heard, autojunk=False).get_opcodes():
-        if kind != "equal":
-            yield f"'{' '.join(said[a:b])}' is '{' '.join(heard[c:d])}'"

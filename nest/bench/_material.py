@@ -23,11 +23,12 @@ Samples = np.ndarray[Any, np.dtype[np.float32]]
 
 @dataclass(frozen=True)
 class Spoken:
-    """A recording at 16 kHz, and what is said in it."""
+    """A recording at 16 kHz, and what is said in it; `worse` says that it was made so."""
 
     name: str
     samples: Samples
     reference: str
+    worse: bool = True
 
 
 def material(folder: Path) -> list[Spoken]:
@@ -38,7 +39,8 @@ def material(folder: Path) -> list[Spoken]:
         InputError: there are no clips with transcripts in `folder`.
     """
     clips = [
-        Spoken(one.path.stem, audio.load(one.path), one.reference) for one in read_dataset(folder).recordings
+        Spoken(one.path.stem, audio.load(one.path), one.reference, worse=False)
+        for one in read_dataset(folder).recordings
     ]
     long = _long(clips)
     return [long, *(variant for clip in clips for variant in _variants(clip)), _noisy(long, 10)]
@@ -47,7 +49,9 @@ def material(folder: Path) -> list[Spoken]:
 def _long(clips: list[Spoken]) -> Spoken:
     pause = np.zeros(RATE // 2, np.float32)
     parts = [part for clip in 2 * clips for part in (clip.samples, pause)]
-    return Spoken(LONG, np.concatenate(parts[:-1]), " ".join(clip.reference for clip in 2 * clips))
+    return Spoken(
+        LONG, np.concatenate(parts[:-1]), " ".join(clip.reference for clip in 2 * clips), worse=False
+    )
 
 
 def _variants(clip: Spoken) -> Iterator[Spoken]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from nest._optional import need
 
-__all__ = ["Counts", "check_installed", "compared"]
+__all__ = ["Counts", "check_installed", "compared", "edits"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,24 @@ def compared(reference: str, text: str) -> tuple[Counts, Counts]:
     """
     jiwer = check_installed()
     return _counts(jiwer.process_words(reference, text)), _counts(jiwer.process_characters(reference, text))
+
+
+def edits(reference: str, text: str) -> list[tuple[str, str]]:
+    """Where they differ: words of the reference and those in their place, one of which may be empty.
+
+    Raises:
+        MissingDependencyError: jiwer is not installed.
+    """
+    found = check_installed().process_words(reference, text)
+    said, heard = found.references[0], found.hypotheses[0]
+    return [
+        (
+            " ".join(said[one.ref_start_idx : one.ref_end_idx]),
+            " ".join(heard[one.hyp_start_idx : one.hyp_end_idx]),
+        )
+        for one in found.alignments[0]
+        if one.type != "equal"
+    ]
 
 
 def _counts(found: Any) -> Counts:

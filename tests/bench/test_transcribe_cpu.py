@@ -74,12 +74,13 @@ def heard(texts: list[str], seconds: list[float], peak: float = 100.0) -> Heard:
 def test_rows_and_table() -> None:
     spoken = [
         Spoken("long", np.zeros(4 * RATE, np.float32), "one colour and two"),
-        Spoken("b", np.zeros(RATE, np.float32), "say it"),
+        Spoken("b", np.zeros(RATE, np.float32), "say it", worse=False),
+        Spoken("b in noise", np.zeros(RATE, np.float32), "say it"),
     ]
     turns = Turns()
     turns.found = {
-        "faster-whisper f32": heard(["One color, and too.", "Say it"], [1.0, 2.0, 4.0]),
-        "nest": heard(["One color and two", "Say it all"], [1.0, 1.0, 1.0], peak=200.0),
+        "faster-whisper f32": heard(["One color, and too.", "Say it", "Say"], [1.0, 2.0, 4.0]),
+        "nest": heard(["One color and two", "Say it all", ""], [1.0, 1.0, 1.0], peak=200.0),
     }
     turns.failed = {"x": "did not start"}
     rows = [row_of(name, turns, spoken) for name in ("faster-whisper f32", "nest", "x")]
@@ -89,8 +90,10 @@ def test_rows_and_table() -> None:
     assert ours.of_peer == 0.5
     assert theirs.long is not None
     assert (theirs.long.errors, theirs.long.length) == (1, 4)
-    assert ours.others is not None
-    assert (ours.others.insertions, ours.others.length) == (1, 2)
+    assert ours.clips is not None
+    assert (ours.clips.insertions, ours.clips.length) == (1, 2)
+    assert ours.worse is not None
+    assert (ours.worse.deletions, ours.worse.length) == (2, 2)
     assert (gone.median_s, gone.note) == (None, "did not start")
     facts = {
         "environment": {"date": "2026-11-30", "processor": "P", "cpus": 2, "numpy": "2"}, "threads": 2, "rounds": 3,
@@ -100,11 +103,11 @@ def test_rows_and_table() -> None:
     assert lines[0].startswith("2026-11-30, P, 2 threads, 3 rounds in turn")
     cells = [cell.strip() for cell in lines[5].strip("|").split("|")]
     assert cells == [
-        "nest", "1.00", "1.00", "1.00", "0.2500", "2.00", "0.50", "0.50", "200", "0 of 4 (0.0 %)",
-        "1 of 2 (50.0 %)", "",
+        "nest", "1.00", "1.00", "1.00", "0.2500", "2.00", "0.50", "0.50", "200", "1 of 2 (50.0 %)",
+        "0 of 4 (0.0 %)", "2 of 2 (100.0 %)", "",
     ]  # fmt: skip
     assert len({line.count("|") for line in lines[2:7]}) == 1
-    assert lines[-1] == "faster-whisper f32: '2' is 'too'."
+    assert lines[-1] == "faster-whisper f32, the long recording: '2' is 'too'."
 
 
 def test_material_is_made_of_the_clips() -> None:
