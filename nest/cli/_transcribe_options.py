@@ -76,7 +76,7 @@ def _decoded(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         type=values.count,
         help="cut at silences and decode up to N windows at a time, none of which knows what was said before it: "
-        "fast on a GPU; one after another if left out",
+        "faster, in more memory; one after another if left out",
     )
     group.add_argument("--word-timestamps", action="store_true", help="when each word was said")
     group.add_argument("--initial-prompt", metavar="TEXT", help="a text as if said before: names, style")

@@ -115,7 +115,7 @@ class Transcriber:
                 than its window. If False, such a one is cut at every window, where a word may be lost or doubled.
             vad: whether Silero's detector of voice activity, a file of 2 MB that is fetched once, finds where somebody
                 speaks: windows then begin there and end at pauses of 2 s, and silence, noise and music have no text.
-            batch_size: decode up to so many windows at a time, which pays on a GPU: a recording longer than a window is
+            batch_size: decode up to so many windows at a time, in more memory: a recording longer than a window is
                 cut at its silences beforehand, and each window knows `initial_prompt` alone, and nothing of what was
                 said before it. One after another if left out or 1; then a window begins where the text of the one
                 before it ends.
