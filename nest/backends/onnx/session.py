@@ -24,6 +24,7 @@ __all__ = ["OnnxSession", "call_stateless"]
 Array = npt.NDArray[Any]
 
 # Copying so much takes about as long as a call with its arguments and results; a Whisper of the base size has 11 MB.
+# Of a row: what a step computes grows with the rows as well.
 _LOOP_BYTES = 16 << 20
 
 
@@ -127,7 +128,8 @@ class OnnxSession(BaseSession):
     @property
     def whole_decodes(self) -> bool:
         """In a `Loop` the runtime copies the caches for every token, which small ones alone are worth."""
-        return sum(self._memory[path].array.nbytes for path in self._slotted()) <= _LOOP_BYTES
+        size = sum(self._memory[path].array.nbytes for path in self._slotted())
+        return size <= _LOOP_BYTES * self.symbols["Batch"]
 
     @property
     def state(self) -> dict[str, Array]:

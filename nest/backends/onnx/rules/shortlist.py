@@ -5,13 +5,14 @@ of what was rounded off, by Cauchy and Schwarz: of a row w kept as w' and an inp
 
     |w.x - w'.x'| = |(w - w').x + w'.f| <= |w - w'| |x| + |w'| |f|.
 
-Where the largest full product is not above all that may hide behind the list, every product is made. So it is for
-several rows at once: the runtime's product of bytes is fast for one.
+Where the largest full product is not above all that may hide behind the list, every product is made. Rows go one by
+one: of one row alone, the runtime's product of bytes reads the matrix as it lies, and needs no copy of it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +26,10 @@ from nest.backends.onnx.rules.reduction import largest_of
 from nest.ir.dim import Dim
 
 __all__: list[str] = []
+
+_ONE = Dim.constant(1)
+_DTYPES = ("i32", "f32", "f32")
+"""Of the place, the largest and the sum."""
 
 LENGTH = 32
 """How many products are made in full."""
@@ -48,21 +53,41 @@ def peak_of_product(
 ) -> tuple[ir.Value, ...]:
     rows, width = rows_of(x), x.shape[-1]
     flat = Tensor((rows, width), x.dtype, low.dims.reshape(x.value, x.shape, (rows, width)))
+    parts = (values, columns, scales, offsets, lengths)
 
-    def every() -> list[Tensor]:
-        return _typed(rows, largest_of(low, _products(low, flat, head), bias))
+    def of_row(index: ir.Value) -> list[Tensor]:
+        """What `peak` gives of one row, each [1]."""
+        one = Tensor((_ONE, width), x.dtype, low.op("Gather", flat, index, axis=0))
+        own = bias
+        if bias.rank == 2:
+            own = Tensor((_ONE, bias.shape[1]), bias.dtype, low.op("Gather", bias, index, axis=0))
+        found = _ShortList(low, one, head, parts, own)
 
-    def listed() -> list[Tensor]:
-        found = _ShortList(low, flat, head, (values, columns, scales, offsets, lengths), bias)
-        return _typed(rows, low.graph.branch(found.sure, lambda: _typed(rows, found.result), every))
+        def every() -> list[Tensor]:
+            return _typed(_ONE, largest_of(low, _products(low, one, head), own))
 
-    one = low.op("Equal", low.dims.scalar(rows, "i64"), low.constant(1, "i64"))
-    shaped = low.graph.branch(one, listed, every)
-    return tuple(low.dims.reshape(value, (rows,), low.out.shape) for value in shaped)
+        return _typed(_ONE, low.graph.branch(found.sure, lambda: _typed(_ONE, found.result), every))
+
+    return tuple(low.dims.reshape(v, (rows,), low.out.shape) for v in _by_rows(low, rows, of_row))
+
+
+def _by_rows(low: Lowering, rows: Dim, of_row: Callable[[ir.Value], list[Tensor]]) -> tuple[ir.Value, ...]:
+    """What a function gives of each row, each [Rows]."""
+    size = low.dims.size(rows)
+    empty = [low.op("Expand", low.constant(0, dtype), size) for dtype in _DTYPES]
+    start = [Tensor((_ONE,), "i64", low.integers(0)), *_typed(rows, tuple(empty))]
+    index, *made = low.graph.begin(start)
+    found = of_row(index.value)
+    kept = [low.op("ScatterElements", x, index, one, axis=0) for x, one in zip(made, found, strict=True)]
+    going = low.op("Add", index, low.integers(1))
+    body = low.graph.end(
+        low.constant(True, "bool"), [Tensor((_ONE,), "i64", going), *_typed(rows, tuple(kept))]
+    )
+    return low.graph.loop(body, low.dims.scalar(rows, "i64"), low.constant(True, "bool"), start)[1:]
 
 
 def _typed(rows: Dim, found: tuple[ir.Value, ...]) -> list[Tensor]:
-    return [Tensor((rows,), dtype, v) for dtype, v in zip(("i32", "f32", "f32"), found, strict=True)]
+    return [Tensor((rows,), dtype, v) for dtype, v in zip(_DTYPES, found, strict=True)]
 
 
 def _products(low: Lowering, x: Tensor, head: Tensor) -> Tensor:
