@@ -235,7 +235,7 @@ class Quantized(_Unary):
 
     Attributes:
         part: `"values"`, i8 [In, Out]; `"columns"`, f32 [In], so that no column is much larger than another;
-            `"scales"`, f32 [Out]; `"offsets"`, f32 [Out]: the sum of a row's values times 128 and its scale;
+            `"scales"`, f32 [Out]; `"offsets"`, f32 [Out]: the sum of a row's values times 64 and its scale;
             `"lengths"`, f32 [2, Out]: the length of what a row loses, and of what is kept of it, over `columns`.
     """
 

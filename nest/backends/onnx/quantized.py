@@ -13,13 +13,24 @@ Array = npt.NDArray[Any]
 
 _ROWS = 4096
 """Rows that are worked on at a time."""
-_MOST = 127
-OFFSET = 128
+MOST = 127
+"""A row's largest value."""
+STEPS = 63
+"""An input's largest value. Without VNNI, as on AVX2, the runtime adds pairs of products in 16 bits, where
+2 * 127 * 127 is the most that fits; beyond it sums are silently wrong."""
+OFFSET = 64
 """What is added to the values of an input, which are then unsigned."""
+_LARGE = 1e30
+"""A scale over it, or one that is no number, is NaN: products with such rows are then made in full."""
 
 
 def quantized(matrix: Array, part: str) -> Array:
-    """A part of a matrix f32 [Out, In]."""
+    """A part of a matrix f32 [Out, In]; one may hold anything, as what becomes of it is seen where it is used."""
+    with np.errstate(all="ignore"):
+        return _part(matrix, part)
+
+
+def _part(matrix: Array, part: str) -> Array:
     columns = _columns(matrix)
     if part == "columns":
         return columns
@@ -33,8 +44,9 @@ def quantized(matrix: Array, part: str) -> Array:
     assert made is not None
     for first in range(0, out, _ROWS):
         rows = np.asarray(matrix[first : first + _ROWS], np.float32) / columns
-        scale = np.maximum(rows.max(1), -rows.min(1)) / np.float32(_MOST)
+        scale = np.maximum(rows.max(1), -rows.min(1)) / np.float32(MOST)
         scale[scale == 0] = 1
+        scale[~(scale <= _LARGE)] = np.nan
         where = slice(first, first + len(rows))
         if part == "scales":
             made[where] = scale
@@ -46,7 +58,9 @@ def quantized(matrix: Array, part: str) -> Array:
             made[where] = steps.sum(1) * scale * OFFSET
         else:
             kept = steps * scale[:, None]
-            made[0, where], made[1, where] = (np.linalg.norm(x, axis=1) for x in (rows - kept, kept))
+            # In double precision, in which no square is 0 or infinite.
+            both = (np.asarray(x, np.float64) for x in (rows - kept, kept))
+            made[0, where], made[1, where] = (np.linalg.norm(x, axis=1) for x in both)
     return made
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import nest
 from nest.backends.onnx import graph
-from nest.backends.onnx.quantized import quantized
+from nest.backends.onnx.quantized import MOST, OFFSET, STEPS, quantized
 from nest.backends.onnx.rules import shortlist
 from nest.backends.onnx.runtime import Runtime
 from nest.layers import Block, Dim, Float32, Int32, Param, Tensor, entry, linear
@@ -111,16 +111,80 @@ def test_numbers_that_are_none_are_seen(session: Any) -> None:
 def test_no_product_is_further_off_than_the_bound() -> None:
     parts = {part: quantized(HEAD, part) for part in ("values", "columns", "scales", "offsets", "lengths")}
     kept = parts["values"].T.astype(np.float64) * parts["scales"][:, None]
-    np.testing.assert_allclose(parts["offsets"], kept.sum(1) * 128, rtol=1e-5)
+    np.testing.assert_allclose(parts["offsets"], kept.sum(1) * OFFSET, rtol=1e-5)
     for kind in ("sure", "flat", "one large element", "twins"):
         for _ in range(100):
             x = inputs(kind)[0].astype(np.float64)
             even = x * parts["columns"]
-            step = np.abs(even).max() / 127
-            off = np.abs(kept @ (np.rint(even / step) * step) - HEAD.astype(np.float64) @ x)
+            step = np.abs(even).max() / STEPS
+            taken = np.rint(even / step) * step
+            off = np.abs(kept @ taken - HEAD.astype(np.float64) @ x)
             lost, length = parts["lengths"]
-            bound = lost * np.linalg.norm(even) + length * step * np.sqrt(WIDTH) / 2
+            bound = lost * np.linalg.norm(even) + length * np.linalg.norm(even - taken)
             assert (off <= bound * (1 + 1e-6)).all()
+
+
+def test_pairs_of_products_fit_16_bits() -> None:
+    """Beyond them, the runtime's sums of u8 times i8 saturate on processors with AVX2 and without VNNI."""
+    assert 2 * (OFFSET + STEPS) * MOST < 2**15
+    assert OFFSET >= STEPS
+    assert np.abs(quantized(HEAD, "values").astype(int)).max() <= MOST
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 1), (8, 1), (17, 2), (32, 4), (33, 4), (34, 1)])
+def test_heads_about_as_long_as_the_list(rows: int, width: int) -> None:
+    alike(RNG.normal(0, 1, (rows, width)), RNG.normal(0, 1, (3, width)))
+
+
+@pytest.mark.parametrize("value", [0, 1e-44, 1e-25, 1e10, 1e30, 1e38, np.inf, -np.inf, np.nan])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_weights_of_any_size(value: float) -> None:
+    x = RNG.normal(0, 1, (2, WIDTH))
+    for where in ((77, 5), 77, (slice(None), 5), slice(None)):
+        head = HEAD.copy()
+        head[where] = value
+        alike(head, x)
+
+
+@pytest.mark.parametrize("value", [1e-44, 1e-30, 1e20, 1e30, np.inf, np.nan])
+def test_inputs_of_any_size(value: float) -> None:
+    alike(HEAD, np.where(np.arange(WIDTH) == 3, value, RNG.normal(0, 1, (2, WIDTH))))
+    alike(HEAD, RNG.normal(0, 1, (2, WIDTH)) * value)
+
+
+def test_the_sum_of_products_that_are_weighed_far_too_large() -> None:
+    """Of thousands, a hundredth is more than exp can take."""
+    for _ in range(20):
+        sizes = np.exp(RNG.normal(0, 3, (300, 1))) * np.exp(RNG.normal(0, 3, 12))
+        alike(RNG.normal(0, 1, (300, 12)) * sizes, RNG.normal(0, 1, (4, 12)))
+
+
+def test_no_rows(session: Any) -> None:
+    found = session.likeliest(
+        np.zeros((0, WIDTH), np.float32), np.zeros(ROWS, np.float32), np.zeros(1, np.int32)
+    )
+    assert [len(f) for f in found] == [0, 0, 0, 0]
+
+
+def test_nothing_is_allowed(session: Any) -> None:
+    found = session.own(inputs("sure")[:, None], np.full((1, ROWS), -np.inf, np.float32))
+    assert found[1] == -np.inf
+    assert np.isnan(found[2])
+
+
+def alike(head: Any, x: Any) -> None:
+    """The fast plan gives what the exact one does."""
+    model = nest.load(
+        Head, Vocab=head.shape[0], D=head.shape[1], backend="onnx", weights={"head": head.astype(np.float32)}
+    )
+    given = x.astype(np.float32)[:, None], np.zeros((len(x), head.shape[0]), np.float32)
+    exact, fast = (model.new_session(plan=plan).own(*given) for plan in ("exact", "fast"))
+    if not np.isfinite(exact[1]).all():
+        assert not np.isfinite(fast[2]).all()
+        return
+    np.testing.assert_array_equal(fast[0], exact[0])
+    np.testing.assert_allclose(fast[1], exact[1], rtol=1e-3)
+    np.testing.assert_allclose(fast[2], exact[2], rtol=0.05)
 
 
 def test_most_is_decided_by_the_list(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,13 @@ of what was rounded off, by Cauchy and Schwarz: of a row w kept as w' and an inp
 
     |w.x - w'.x'| = |(w - w').x + w'.f| <= |w - w'| |x| + |w'| |f|.
 
-Where the largest full product is not above all that may hide behind the list, every product is made. Rows go one by
-one: of one row alone, the runtime's product of bytes reads the matrix as it lies, and needs no copy of it.
+Where the largest full product is not above all that may hide behind the list, or anything is no number, every product
+is made; so it is of a head that is no longer than the list. Rows go one by one: of one row alone, the runtime's
+product of bytes reads the matrix as it lies, and needs no copy of it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ from functools import cached_property
 import onnx_ir as ir
 
 from nest.backends.onnx.graph import Tensor
-from nest.backends.onnx.quantized import OFFSET
+from nest.backends.onnx.quantized import OFFSET, STEPS
 from nest.backends.onnx.rules._registry import Lowering, rule
 from nest.backends.onnx.rules.contraction import rows_of
 from nest.backends.onnx.rules.reduction import largest_of
@@ -33,8 +33,6 @@ _DTYPES = ("i32", "f32", "f32")
 
 LENGTH = 32
 """How many products are made in full."""
-_STEPS = 127.0
-"""An input is so many steps of its largest."""
 _SLACK = 1e-5
 """Of the product of lengths, for what sums in f32 round off."""
 
@@ -54,6 +52,9 @@ def peak_of_product(
     rows, width = rows_of(x), x.shape[-1]
     flat = Tensor((rows, width), x.dtype, low.dims.reshape(x.value, x.shape, (rows, width)))
     parts = (values, columns, scales, offsets, lengths)
+    if int(head.shape[0]) <= LENGTH:
+        full = largest_of(low, _products(low, flat, head), bias)
+        return tuple(low.dims.reshape(v, (rows,), low.out.shape) for v in full)
 
     def of_row(index: ir.Value) -> list[Tensor]:
         """What `peak` gives of one row, each [1]."""
@@ -120,14 +121,19 @@ class _ShortList:
         """What one step of the input's 8 bits is, [1, 1]."""
         low = self.low
         largest = low.reduce("ReduceMax", low.op("Abs", self.even), [1], keepdims=True)
-        return low.op("Max", low.op("Div", largest, low.constant(_STEPS, "f32")), low.constant(1e-30, "f32"))
+        return low.op("Max", low.op("Div", largest, low.constant(STEPS, "f32")), low.constant(1e-30, "f32"))
+
+    @cached_property
+    def steps(self) -> tuple[ir.Value, ir.Value]:
+        """The input in steps, and as it is taken: in whole ones, each [1, In]."""
+        steps = self.low.op("Div", self.even, self.step)
+        return steps, self.low.op("Round", steps)
 
     @cached_property
     def near(self) -> ir.Value:
         """Every product as weighed, with the bias, [1, Out]."""
         low, (values, _, scales, offsets, _) = self.low, self.parts
-        steps = low.op("Round", low.op("Div", self.even, self.step))
-        raised = low.graph.cast(low.op("Add", steps, low.constant(OFFSET, "f32")), "u8")
+        raised = low.graph.cast(low.op("Add", self.steps[1], low.constant(OFFSET, "f32")), "u8")
         sums = low.graph.cast(low.op("MatMulInteger", raised, values), "f32")
         weighed = low.op("Sub", low.op("Mul", sums, scales), offsets)
         return low.op("Add", low.op("Mul", weighed, self.step), self.bias)
@@ -135,10 +141,12 @@ class _ShortList:
     @cached_property
     def _listed(self) -> tuple[ir.Value, ir.Value]:
         """What each of the likeliest may be at most, [1, LENGTH + 1], and their places."""
-        low = self.low
-        width = int(self.x.shape[-1])
-        length = low.reduce("ReduceL2", self.even, [1], keepdims=True)
-        rounded = low.op("Mul", self.step, low.constant(math.sqrt(width) / 2, "f32"))
+        low, (steps, taken) = self.low, self.steps
+        # Of steps, since squares of what is very small or large are 0 or infinite.
+        length, rounded = (
+            low.op("Mul", low.reduce("ReduceL2", x, [1], keepdims=True), self.step)
+            for x in (steps, low.op("Sub", steps, taken))
+        )
         slack = low.op("Mul", length, low.constant(_SLACK, "f32"))
         both = low.op("Concat", low.op("Add", length, slack), low.op("Add", rounded, slack), axis=1)
         most = low.op("Add", self.near, low.op("MatMul", both, self.parts[4]))
@@ -172,29 +180,30 @@ class _ShortList:
         """The largest of them, [1, 1]."""
         return self.low.reduce("ReduceMax", self.full, [1], keepdims=True)
 
+    @cached_property
+    def mass(self) -> ir.Value:
+        """sum(exp(y - largest)), of the list in full and of the rest as weighed, [1]; NaN where any is no number."""
+        low = self.low
+        # Put in place, not added to the sum of all as weighed: exp of one that is far too large would swallow the rest.
+        best = low.op("ScatterElements", self.near, self.places, self.full, axis=1)
+        return low.reduce("ReduceSum", low.op("Exp", low.op("Sub", best, self.largest)), [1], keepdims=False)
+
     @property
     def sure(self) -> ir.Value:
         """Whether nothing behind the list may be as large."""
         low = self.low
         ends = low.integers(LENGTH), low.integers(LENGTH + 1), low.integers(1)
-        behind = low.op("Slice", self._listed[0], *ends)
-        return low.op("Squeeze", low.op("Greater", self.largest, behind))
+        above = low.op("Greater", self.largest, low.op("Slice", self._listed[0], *ends))
+        # Where there is a NaN, the order of the list means nothing.
+        numbers = low.op("Less", self.mass, low.constant(float("inf"), "f32"))
+        return low.op("And", low.op("Squeeze", above), low.op("Squeeze", numbers))
 
     @property
     def result(self) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """The first place of the largest, the largest, and sum(exp(y - largest)), each [1].
-
-        The sum is of the list in full and of the rest as weighed.
-        """
+        """The first place of the largest, the largest, and the mass, each [1]."""
         low = self.low
         here = low.op(
             "Where", low.op("Equal", self.full, self.largest), self.places, low.constant(2**31 - 1, "i64")
         )
         place = low.graph.cast(low.reduce("ReduceMin", here, [1], keepdims=False), "i32")
-        weighed = self._there(self.near, 2)
-        rest, listed, exactly = (
-            low.op("Exp", low.op("Sub", y, self.largest)) for y in (self.near, weighed, self.full)
-        )
-        apart = low.reduce("ReduceSum", low.op("Sub", exactly, listed), [1], keepdims=False)
-        mass = low.op("Add", low.reduce("ReduceSum", rest, [1], keepdims=False), apart)
-        return place, low.op("Squeeze", self.largest, low.integers(1)), mass
+        return place, low.op("Squeeze", self.largest, low.integers(1)), self.mass
