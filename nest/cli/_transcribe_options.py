@@ -120,7 +120,7 @@ def _searched(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--beam-size",
         metavar="N",
-        type=values.count,
+        type=values.rows,
         help="at temperature 0, search N beams, such as 5; each token is the most likely if left out",
     )
     group.add_argument(
@@ -132,7 +132,7 @@ def _searched(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--best-of",
         metavar="N",
-        type=values.count,
+        type=values.rows,
         help="at temperatures over 0, draw N texts and take the likeliest; one is drawn if left out",
     )
     group.add_argument(

@@ -16,6 +16,7 @@ __all__ = [
     "length",
     "patience",
     "penalty",
+    "rows",
     "switch",
     "temperature",
     "threshold",
@@ -136,6 +137,20 @@ def count(given: str) -> int:
         value = 0
     if value < 1:
         raise ArgumentTypeError(f"{given} is no integer from 1.")
+    return value
+
+
+def rows(given: str) -> int:
+    """An integer from 1, no more than a search has.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    from nest.tasks.beams import MOST
+
+    value = count(given)
+    if value > MOST:
+        raise ArgumentTypeError(f"{given} is no integer from 1 to {MOST}.")
     return value
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from nest._suggest import aside
 from nest.errors import CallError, InputError
-from nest.tasks.beams import Beams
+from nest.tasks.beams import MOST, Beams
 from nest.tasks.languages import language_code
+from nest.tasks.text import refuse_halves
 from nest.tasks.tokens import Tokenizer
 
 __all__ = ["TEMPERATURES", "SpeechWishes", "speech_wishes"]
 
 TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_LARGEST = 1e30
+"""Of numbers: what is computed of it is still an f32."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,10 @@ def speech_wishes(**given: Any) -> SpeechWishes:
             raise InputError(f"{name}={value!r} is no threshold; expected a number, or None for none.")
     if wishes.initial_prompt is not None and not isinstance(wishes.initial_prompt, str):
         raise InputError(f"initial_prompt={wishes.initial_prompt!r} is no text.")
+    refuse_halves(wishes.initial_prompt or "", "initial_prompt")
+    for name in ("word_timestamps", "timestamps", "vad", "condition_on_previous_text"):
+        if not isinstance(value := getattr(wishes, name), bool | np.bool_ | None):
+            raise InputError(f"{name}={value!r}: expected True or False.")
     if not _is_count(wishes.seed, least=0):
         raise InputError(f"seed={wishes.seed!r} is no seed; expected an integer from 0.")
     _check_search(wishes)
@@ -131,15 +139,15 @@ def _check_search(wishes: SpeechWishes) -> None:
     """Refuse what is out of range, and what would have no effect."""
     for name in ("beam_size", "best_of"):
         value = getattr(wishes, name)
-        if value is not None and not _is_count(value, least=1):
-            raise InputError(f"{name}={value!r}: expected an integer from 1, or None for none.")
+        if value is not None and not (_is_count(value, least=1) and value <= MOST):
+            raise InputError(f"{name}={value!r}: expected an integer from 1 to {MOST}, or None for none.")
     size, patience, penalty = wishes.beam_size, wishes.patience, wishes.length_penalty
     if patience is not None:
         if not _is_number(patience) or patience <= 0:
             raise InputError(f"patience={patience!r}: expected a number over 0; 1 if left out.")
         if size is None:
             raise InputError(f"patience={patience!r} is of a beam search: give beam_size as well, such as 5.")
-        if round(size * patience) < 1:
+        if not Beams(size, patience).enough:
             raise InputError(
                 f"beam_size={size} with patience={patience} ends before any text has: their product must be "
                 f"over 0.5."
@@ -170,4 +178,4 @@ def _is_count(value: Any, *, least: int) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST

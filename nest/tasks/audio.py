@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from math import isfinite
+from sys import float_info
 from typing import Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -28,6 +28,8 @@ RATES = (1000, 10_000_000)
 """Below is no speech: a header that says so would make hours of a few bytes."""
 
 BLOCK_SECONDS = 30.0
+_LONGEST = 1e9
+"""Seconds, over those of any recording."""
 
 
 def load(
@@ -227,8 +229,8 @@ class _Part:
         Raises:
             InputError: the recording ends before it begins.
         """
-        first = round(self.start * reader.rate)
-        left = None if self.duration is None else max(1, round(self.duration * reader.rate))
+        first = _frames(self.start, reader.rate)
+        left = None if self.duration is None else max(1, _frames(self.duration, reader.rate))
         count = 0
         for frames in reader.blocks(first):
             taken = frames if left is None else frames[: left - count]
@@ -240,6 +242,11 @@ class _Part:
         if count == 0:
             length = f" ({reader.seconds:.2f} s)" if reader.seconds else ""
             raise InputError(f"start={self.start:g} is past the end of {reader.name}{length}.")
+
+
+def _frames(seconds: float, rate: int) -> int:
+    """How many frames that is, in 64 bits however long it is."""
+    return round(min(seconds, _LONGEST) * rate)
 
 
 def _gathered(parts: Iterator[Frames], size: int) -> Iterator[Frames]:
@@ -292,4 +299,5 @@ def _check_part(start: Any, duration: Any, channels: Any) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    # Compared, since an integer may be too large for a float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= float_info.max

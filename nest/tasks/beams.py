@@ -20,7 +20,12 @@ from nest.tasks.decode import Decoded
 from nest.tasks.rules import GenerationRules, token_budget
 from nest.tasks.timestamps import Said
 
-__all__ = ["Beams", "beam_search", "likeliest"]
+__all__ = ["MOST", "Beams", "beam_search", "likeliest"]
+
+
+MOST = 100
+"""Of beams, and of texts of which the best is taken: each has caches of its own."""
+_ENDLESS = 2**31
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Beams:
     @property
     def enough(self) -> int:
         """How many ended texts end the search."""
-        return round(self.size * self.patience)
+        return round(min(self.size * self.patience, _ENDLESS))
 
 
 def beam_search(

@@ -377,6 +377,7 @@ def test_a_detected_language_is_said_once(
         ("a.mp3 --temperature hot", "Argument --temperature: hot is no temperature"),
         ("a.mp3 --compression-ratio-threshold nan", "--compression-ratio-threshold: nan is no threshold"),
         ("a.mp3 --beam-size 0", "Argument --beam-size: 0 is no integer from 1."),
+        ("a.mp3 --beam-size 101", "Argument --beam-size: 101 is no integer from 1 to 100."),
         ("a.mp3 --best-of 2.5", "Argument --best-of: 2.5 is no integer from 1."),
         (
             "a.mp3 --beam-size 5 --patience 0",

@@ -166,6 +166,12 @@ def test_a_part_past_the_end(kind: str) -> None:
         audio.load(source, start=7)
     with pytest.raises(InputError, match=r"start=7 is past the end"):
         list(audio.stream(source, start=7))
+    for start in (1e18, 1.7e308):
+        with pytest.raises(InputError, match=r"is past the end of"):
+            audio.load(source, start=start, duration=start)
+    assert len(audio.load(source, duration=1.7e308)) == len(audio.load(source))
+    with pytest.raises(InputError, match="is no time in a recording"):
+        audio.load(source, start=10**400)
 
 
 @pytest.mark.parametrize("kind", ["wav", "flac", "mkv"])

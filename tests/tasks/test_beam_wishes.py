@@ -164,10 +164,15 @@ def test_without_wishes_nothing_is_forked(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("wishes", "message"),
     [
-        ({"beam_size": 0}, "beam_size=0: expected an integer from 1, or None"),
+        ({"beam_size": 0}, "beam_size=0: expected an integer from 1 to 100, or None"),
         ({"beam_size": 2.0}, "beam_size=2.0: expected an integer"),
         ({"beam_size": True}, "beam_size=True: expected an integer"),
         ({"best_of": -1}, "best_of=-1: expected an integer from 1"),
+        ({"beam_size": 10**9}, "beam_size=1000000000: expected an integer from 1 to 100"),
+        ({"best_of": 101}, "best_of=101: expected an integer from 1 to 100"),
+        ({"beam_size": 2, "patience": 1e308}, r"patience=1e\+308: expected a number"),
+        ({"temperature": 10**400}, "expected a number from 0"),
+        ({"no_speech_threshold": -(10**400)}, "is no threshold"),
         ({"beam_size": 2, "patience": 0}, "patience=0: expected a number over 0"),
         ({"beam_size": 2, "patience": float("nan")}, "patience=nan: expected a number"),
         ({"patience": 1.0}, "patience=1.0 is of a beam search: give beam_size as well"),

@@ -164,6 +164,9 @@ def test_a_given_language_and_task_are_used(tokenizer: Tokenizer, multilingual: 
         ({"language": "xx"}, "The language 'xx' is none of this model's"),
         ({"task": "sing"}, "The task 'sing' is unknown"),
         ({"max_tokens": 0}, "is no number of tokens"),
+        ({"initial_prompt": "a\udcff"}, "initial_prompt has half of a surrogate pair"),
+        ({"vad": "no"}, "vad='no': expected True or False"),
+        ({"timestamps": 0}, "timestamps=0: expected True or False"),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_refused_before_any_work(
