@@ -148,9 +148,10 @@ def _report(entry: Entry, run: EvalRun | None, found: Evaluation) -> str:
     if run is None:
         return f"{entry.name}: none of the recordings could be evaluated."
     settings = run.settings
+    recordings = "1 recording" if run.data.recordings == 1 else f"{run.data.recordings} recordings"
     head = (
         f"{entry.name} on {settings['backend']}, plan {settings['plan']}: {run.data.name}, "
-        f"{run.data.recordings} recordings, {clock(run.data.seconds)}. {failed}"
+        f"{recordings}, {clock(run.data.seconds)}. {failed}"
     )
     times = (
         f"{clock(found.processing)} for {clock(run.data.seconds)}; load {run.load_s:.3g} s, "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import nest
@@ -40,6 +41,9 @@ class Parser(argparse.ArgumentParser):
 
     rewrite: Callable[[list[str]], list[str]] | None = None
     """Turns another spelling of a command's arguments into its own."""
+
+    elsewhere: Mapping[str, str] = MappingProxyType({})
+    """Options that other programs of the kind have, and what to do instead: a sentence."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -91,6 +95,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _refuse(parser: Parser, argument: str) -> NoReturn:
     name = argument.partition("=")[0]
+    if name in parser.elsewhere:
+        parser.error(f"There is no option '{name}'. {parser.elsewhere[name]}")
     if name.startswith("-"):
         parser.error(_unknown("option", name, parser.options()))
     parser.error(f"'{argument}' is one argument more than '{parser.prog}' takes")
@@ -148,6 +154,7 @@ def _show(command: Parser) -> None:
 def _transcribe(command: Parser) -> None:
     _transcribe_options.transcribe(command)
     command.rewrite = _transcribe_options.spelled
+    command.elsewhere = _transcribe_options.ELSEWHERE
 
 
 def _check(command: Parser) -> None:

@@ -122,14 +122,16 @@ def _safe(given: list[tuple[str, Outputs]], screen: Screen) -> tuple[list[tuple[
 def _left(
     given: list[tuple[str, Outputs]], args: argparse.Namespace, screen: Screen
 ) -> list[tuple[str, Outputs]]:
-    """What is to be done; of the only recording, that it is not there is said before a model is fetched."""
+    """What is to be done; of the only recording, that it is no file is said before a model is fetched."""
     left = given
     if args.skip_existing:
         left = [(name, outputs.missing()) for name, outputs in given if not outputs.done()]
     if len(left) < len(given):
-        screen.note(f"{len(given) - len(left)} of {len(given)} recordings are transcribed already.")
-    if len(left) == 1 and left[0][0] != "-" and not os.path.lexists(left[0][0]):
-        with audio.stream(left[0][0]):  # which says what is wrong
+        counted = f"{len(given) - len(left)} of {len(given)} recordings are"
+        screen.note(f"{counted if len(given) > 1 else 'The recording is'} transcribed already.")
+    only = left[0][0] if len(left) == 1 else "-"
+    if only != "-" and (not os.path.lexists(only) or os.path.isdir(only)):  # noqa: PTH112 - which raises nothing
+        with audio.stream(only):  # which says what is wrong
             pass
     return left
 
@@ -165,7 +167,7 @@ class _Run:
             for segment in stream:
                 self.screen.segment(segment, stream)
             outputs.write(stream.result, self.lines, file=given, **self.about)
-        self.screen.end(stream)
+        self.screen.end(stream, [str(path) for path in outputs.paths.values()])
 
 
 def _wishes(args: argparse.Namespace) -> dict[str, Any]:

@@ -9,9 +9,21 @@ from nest.cli import _transcribe_values as values
 from nest.cli._shared_options import NAME, offline, plan, trust
 from nest.cli._transcribe_values import FORMATS
 
-__all__ = ["DEFAULT_MODEL", "spelled", "transcribe"]
+__all__ = ["DEFAULT_MODEL", "ELSEWHERE", "spelled", "transcribe"]
 
 DEFAULT_MODEL = "whisper-tiny.en"
+_LEFT_OUT = "Leave it out"
+ELSEWHERE = {
+    "--clip-timestamps": "--start and --duration hear a part.",
+    "--compute-type": f"{_LEFT_OUT}: --backend and --plan choose how the model is computed.",
+    "--device": "--backend chooses what computes.",
+    "--fp16": f"{_LEFT_OUT}: --backend and --plan choose how the model is computed.",
+    "--temperature-increment-on-fallback": f"{_LEFT_OUT}: it is 0.2.",
+    "--threads": "From Python, on onnx, nest.pipeline(NAME, threads=2) sets how many there are.",
+    "--vad-filter": f"{_LEFT_OUT}: voice activity is detected unless --no-vad is given.",
+    "--verbose": f"{_LEFT_OUT}: progress is shown on a terminal alone.",
+}
+"""Options of other Whisper command lines that this one has not, and what to do instead."""
 _SWITCHES = ("--word-timestamps", "--condition-on-previous-text")
 
 
@@ -98,21 +110,21 @@ def _decoded(group: argparse._ArgumentGroup) -> None:
         metavar="X",
         type=values.threshold,
         default=2.4,
-        help="over it, a text repeats itself; 2.4",
+        help="over it, a text repeats itself; 2.4 if left out",
     )
     group.add_argument(
         "--logprob-threshold",
         metavar="X",
         type=values.threshold,
         default=-1.0,
-        help="under it, a text is not believed; -1",
+        help="under it, a text is not believed; -1 if left out",
     )
     group.add_argument(
         "--no-speech-threshold",
         metavar="X",
         type=values.threshold,
         default=0.6,
-        help="over it, a text that is not believed is none; 0.6",
+        help="over it, a text that is not believed is none; 0.6 if left out",
     )
 
 
@@ -127,7 +139,7 @@ def _searched(group: argparse._ArgumentGroup) -> None:
         "--patience",
         metavar="X",
         type=values.patience,
-        help="search until X times as many texts as beams have ended; 1",
+        help="search until X times as many texts as beams have ended; 1 if left out",
     )
     group.add_argument(
         "--best-of",

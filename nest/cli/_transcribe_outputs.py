@@ -52,9 +52,10 @@ class Outputs:
         """
         there = [str(path) for path in self.paths.values() if path.exists()]
         if there:
+            are, them = ("is", "it") if len(there) == 1 else ("are", "them")
             raise InputError(
-                f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} there already: --skip-existing leaves it, "
-                "--overwrite writes it anew."
+                f"{', '.join(there)} {are} there already: --skip-existing leaves {them}, "
+                f"--overwrite writes {them} anew."
             )
 
     def write(self, transcript: Transcript, lines: Lines, **about: Any) -> None:

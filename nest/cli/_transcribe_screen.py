@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from time import perf_counter
 
 from nest.cli._format import plain
@@ -58,12 +59,13 @@ class Screen:
         if (likely := stream.language_probabilities) is not None:
             self.note(detected(likely, channel))
 
-    def end(self, stream: TranscriptStream) -> None:
-        """Say what it took."""
+    def end(self, stream: TranscriptStream, written: Sequence[str] = ()) -> None:
+        """Say what it took, and which files were written."""
         self._clear()
         if self._progress:
             took = perf_counter() - self._since
-            sys.stderr.write(f"{clock(stream.position)} heard in {clock(took)}\n")
+            files = f"; written: {', '.join(map(plain, written))}" if written else ""
+            sys.stderr.write(f"{clock(stream.position)} heard in {clock(took)}{files}\n")
 
     def note(self, text: str) -> None:
         """Say something beside the text."""

@@ -104,7 +104,8 @@ class _Reading:
             elif path.suffix == ".txt" and path.with_suffix("") in self.by_stem:
                 self._beside(path)
         if not self.texts and not self.faults:
-            raise InputError(f"'{self.root}' has {len(self.audio)} recordings and no transcript: {_FORMS}.")
+            count = "1 recording" if len(self.audio) == 1 else f"{len(self.audio)} recordings"
+            raise InputError(f"'{self.root}' has {count} and no transcript: {_FORMS}.")
         found = [self._recording(path) for path in self.audio]
         recordings = tuple(one for one in found if isinstance(one, Recording))
         missing = [one for one in found if isinstance(one, Fault)]

@@ -85,8 +85,9 @@ def _opened(source: Any, closing: ExitStack) -> tuple[str, IO[bytes], Path | Non
         )
     if isinstance(source, io.TextIOBase):
         raise InputError("The audio file object is open in text mode. Open it with mode 'rb'.")
-    name = f"the file object {getattr(source, 'name', '')!r}".removesuffix(" ''")
-    return name, _copied(source, closing), None
+    name = getattr(source, "name", "")
+    shown = "standard input" if name == "<stdin>" else f"the file object {name!r}".removesuffix(" ''")
+    return shown, _copied(source, closing), None
 
 
 def _open_path(path: Path, closing: ExitStack) -> tuple[IO[bytes], Path | None]:

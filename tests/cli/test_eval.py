@@ -130,6 +130,8 @@ def test_what_a_person_reads(command: Command, scripted: Scripted) -> None:
     assert "27.27 %" in lines[0]
     assert "of 11 words 1 are others and 1 are missing; 1 are too many" in lines[0]
     assert "0:01.5 for 0:06.0; load 0.25 s, first call 0.5 s" in lines[2]
+    alone = command("eval", "whisper-tiny.en", "--data", "clips", "--limit", "1").out
+    assert alone.startswith("whisper-tiny.en on onnx, plan exact: clips, 1 recording, 0:02.0.")
 
 
 def test_wishes_and_limit(command: Command, scripted: Scripted) -> None:

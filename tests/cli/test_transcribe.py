@@ -233,6 +233,10 @@ def test_the_only_recording_that_fails(command: Command, scripted: Scripted) -> 
     outcome = command("transcribe", "nowhere.wav")
     assert (outcome.code, scripted.options) == (1, {})
     assert "There is no file 'nowhere.wav'" in outcome.err
+    Path("folder").mkdir()
+    outcome = command("transcribe", "folder")
+    assert (outcome.code, scripted.options) == (1, {})
+    assert "'folder' is a directory. Pass the path of one audio file." in outcome.err
 
 
 def test_what_was_written_is_kept(command: Command, scripted: Scripted) -> None:
@@ -241,6 +245,13 @@ def test_what_was_written_is_kept(command: Command, scripted: Scripted) -> None:
     assert outcome.code == 1
     assert "a.txt is there already: --skip-existing leaves it, --overwrite" in outcome.err
     assert (Path("a.txt").read_text(), Path("b.txt").exists()) == ("mine", True)
+    Path("a.srt").touch()
+    both = command("transcribe", "a.mp3", "-f", "txt,srt").err
+    assert (
+        "a.txt, a.srt are there already: --skip-existing leaves them, --overwrite writes them anew." in both
+    )
+    skipped = command("transcribe", "a.mp3", "-f", "txt,srt", "--skip-existing")
+    assert (skipped.code, skipped.err) == (0, "nest: The recording is transcribed already.\n")
     assert len(scripted.calls) == 1
     outcome = command("transcribe", "a.mp3", "-f", "txt", "--overwrite")
     assert (outcome.code, Path("a.txt").read_text()) == (0, "It is a.\nThe end.\n")
@@ -366,6 +377,13 @@ def test_a_detected_language_is_said_once(
             "a.mp3 --max-line-width 0",
             "Argument --max-line-width: 0 is no integer from 1.",
         ),
+        ("a.mp3 --fp16 False", "There is no option '--fp16'. Leave it out: --backend and --plan choose"),
+        (
+            "a.mp3 --compute_type=int8",
+            "There is no option '--compute-type'. Leave it out: --backend and --plan",
+        ),
+        ("a.mp3 --device cuda", "There is no option '--device'. --backend chooses what computes. See:"),
+        ("a.mp3 --verbose False", "There is no option '--verbose'. Leave it out: progress is shown on"),
         ("a.mp3 --batch-size 0", "Argument --batch-size: 0 is no integer from 1."),
         ("a.mp3 --backend tourch", "There is no backend 'tourch'; nest has torch, jax"),
         (
@@ -417,6 +435,11 @@ def test_a_terminal_has_times_and_progress(
     outcome = command("transcribe", "a.mp3", "-f", "txt")
     assert outcome.out == "[0:00.0 - 0:01.5]  It is a.\n[0:01.5 - 0:04.0]  The end.\n"
     assert "0:02.0 of 0:04.0 heard" in outcome.err
+    assert outcome.err.endswith("; written: a.txt\n")
+    outcome = command("transcribe", "a.mp3", "b.mp4", "-f", "txt,srt", "-o", "texts")
+    assert f"; written: {Path('texts/a.txt')}, {Path('texts/a.srt')}\n" in outcome.err
+    assert outcome.err.endswith(f"; written: {Path('texts/b.txt')}, {Path('texts/b.srt')}\n")
+    assert "written" not in command("transcribe", "a.mp3").err
 
 
 def test_text_appears_as_it_is_decoded(

@@ -108,6 +108,6 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
         read_dataset(tmp_path)
     made(tmp_path, b_dot_wav="")
     with pytest.raises(
-        InputError, match=r"has 1 recordings and no transcript: expected clip.txt beside clip.wav"
+        InputError, match=r"has 1 recording and no transcript: expected clip.txt beside clip.wav"
     ):
         read_dataset(tmp_path)

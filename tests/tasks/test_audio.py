@@ -126,6 +126,19 @@ def test_a_directory(tmp_path: Path) -> None:
         audio.load(tmp_path)
 
 
+def test_standard_input_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "nothing").touch()
+    with (
+        (tmp_path / "nothing").open("rb") as file,
+        pytest.raises(InputError, match=r"in the file object '.*nothing'"),
+    ):
+        audio.load(file)
+    piped = io.BytesIO()
+    piped.name = "<stdin>"  # as that of `sys.stdin.buffer`
+    with pytest.raises(InputError, match="There is no audio in standard input: it is empty"):
+        audio.load(piped)
+
+
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
 def test_a_device_without_an_end(device: str) -> None:
     with pytest.raises(InputError, match=rf"'{device}' is a device\. Pass the path of one audio file"):
