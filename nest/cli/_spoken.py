@@ -23,7 +23,7 @@ def refuse_foreign(entry: Entry, language: str | None, task: str) -> None:
     try:
         provisional_prompt_ids(generation_rules(entry), code, task)
     except InputError as error:
-        raise CallError(str(error)) from error
+        raise CallError(f"{entry.name}: {error}") from error
 
 
 def detected(likely: Mapping[str, float], channel: int | None = None) -> str:

@@ -319,12 +319,13 @@ def test_a_damaged_recording_is_said_to_be(command: Command, scripted: Scripted)
         ("a.mp3 -o " + "x" * 300, "': File name too long."),
         (
             "a.mp3 --language French",
-            "This model transcribes English only, and language 'fr' was asked for. Use a multilingual one, such as",
+            "whisper-tiny.en: This model transcribes English only, and language 'fr' was asked for. "
+            "Use a multilingual one, such as",
         ),
         (
             "a.mp3 --task translate",
-            "This model transcribes English only, and task 'translate' was asked for. Use one that was trained to "
-            "translate, such as whisper-small or whisper-large-v3. See",
+            "whisper-tiny.en: This model transcribes English only, and task 'translate' was asked for. Use one that "
+            "was trained to translate, such as whisper-small or whisper-large-v3. See",
         ),
         (
             "a.mp3 --model turbo --task translate",
