@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from nest._env import check_environment
+from nest.cli._damage import damage_told
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import columns, json_text, plain
 from nest.cli._spoken import refuse_foreign
@@ -82,16 +83,18 @@ def _measured(
         "condition_on_previous_text": not args.no_condition_on_previous_text,
     }
     wishes = {"timestamps": True, **asked}
-    first_s = warmed_up(task, chosen, wishes)
+    with damage_told(lambda said: None):  # it is told when the whole is heard
+        first_s = warmed_up(task, chosen, wishes)
     screen = _Progress(chosen)
-    heard = evaluate(task, chosen, wishes, told=screen.heard, failed=screen.failed)
+    with damage_told(screen.note):
+        heard = evaluate(task, chosen, wishes, told=screen.heard, failed=screen.failed)
     screen.clear()
     found = Evaluation(heard.results, (*data.faults, *heard.faults))
     if not found.results:
         return None, found
     run = run_of(
         entry,
-        args.data_name or Path(args.data).resolve().name,
+        args.data_name or _name(args.data),
         found,
         settings={"backend": backend, "plan": args.plan, **asked},
         load_s=load_s,
@@ -99,6 +102,15 @@ def _measured(
         trust_source=args.trust_source or None,
     )
     return run, found
+
+
+def _name(folder: str) -> str:
+    """Of a folder, as one line that can be printed."""
+    name = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for letter in Path(folder).resolve().name
+    )
+    return name if name.strip() else "recordings"
 
 
 def _failed(fault: Fault) -> None:
@@ -136,6 +148,11 @@ class _Progress:
         """One cannot be evaluated."""
         self.clear()
         _failed(fault)
+
+    def note(self, text: str) -> None:
+        """Say something about a recording."""
+        self.clear()
+        sys.stderr.write(f"nest: {plain(text)}\n")
 
     def clear(self) -> None:
         """Take the line away."""

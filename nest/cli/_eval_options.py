@@ -21,7 +21,10 @@ def evaluation(command: ArgumentParser) -> None:
         "transcripts.tsv, .csv or .jsonl with 'file' and 'text'",
     )
     command.add_argument(
-        "--data-name", metavar="TEXT", help="what the recordings are called; the folder's name if left out"
+        "--data-name",
+        metavar="TEXT",
+        type=values.line,
+        help="what the recordings are called; the folder's name if left out",
     )
     command.add_argument(
         "--limit", metavar="N", type=at_least(1), help="only the first N recordings, by name"

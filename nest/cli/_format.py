@@ -66,5 +66,6 @@ def section(title: str, body: str) -> str:
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
-    """JSON as people read it: text of every language as it is, paths as text."""
-    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    """JSON as people read it: text of every language as it is, paths as text, what is not Unicode as JSON's escapes."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    return text.encode(errors="backslashreplace").decode()

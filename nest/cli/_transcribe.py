@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from nest._env import check_environment
+from nest.cli._damage import damage_told
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import plain
 from nest.cli._spoken import refuse_foreign
@@ -151,7 +149,7 @@ class _Run:
         """Transcribe one recording, and return whether that went well: one that is bad does not stop the others."""
         self.screen.begin(given, number, count)
         try:
-            with _notes(self.screen):
+            with damage_told(self.screen.note):
                 self._transcribe(given, outputs)
         except NestError as error:
             named = given in str(error) or count == 1
@@ -195,20 +193,3 @@ def _wishes(args: argparse.Namespace) -> dict[str, Any]:
         "log_probability_threshold": args.logprob_threshold,
         "no_speech_threshold": args.no_speech_threshold,
     }
-
-
-@contextmanager
-def _notes(screen: Screen) -> Iterator[None]:
-    """Say what is damaged in the command's own words."""
-    with warnings.catch_warnings():
-        shown = warnings.showwarning
-
-        def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-            if issubclass(category, audio.DamagedAudioWarning):
-                screen.note(f"note: {message}")
-            else:
-                shown(message, category, *rest, **more)
-
-        warnings.simplefilter("always", audio.DamagedAudioWarning)
-        warnings.showwarning = show
-        yield

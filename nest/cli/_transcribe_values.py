@@ -14,6 +14,7 @@ __all__ = [
     "count",
     "formats",
     "length",
+    "line",
     "patience",
     "penalty",
     "rows",
@@ -152,6 +153,17 @@ def rows(given: str) -> int:
     if value > MOST:
         raise ArgumentTypeError(f"{given} is no integer from 1 to {MOST}.")
     return value
+
+
+def line(given: str) -> str:
+    """A line that can be printed.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not given.isprintable() or not given.strip():
+        raise ArgumentTypeError(f"{given!r} is no name; expected one line of printable text.")
+    return given
 
 
 def formats(given: str) -> tuple[str, ...]:

@@ -53,7 +53,9 @@ def tsv(transcript: Transcript, lines: Lines | None = None) -> str:
 
 def json_text(transcript: Transcript, lines: Lines | None = None, **about: Any) -> str:
     """JSON of `facts`."""
-    return json.dumps(facts(transcript, **about), ensure_ascii=False, indent=2) + "\n"
+    text = json.dumps(facts(transcript, **about), ensure_ascii=False, indent=2) + "\n"
+    # A name of a file need not be Unicode: what is none of it becomes JSON's own escape.
+    return text.encode(errors="backslashreplace").decode()
 
 
 def facts(transcript: Transcript, **about: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from nest.errors import InputError
 from nest.registry import find
 from nest.registry.evaluations import EvalRun, read_eval
 from nest.tasks import Transcript
+from nest.tasks.audio import DamagedAudioWarning
 
 from .conftest import ROOT, Command
 
@@ -145,6 +147,22 @@ def test_wishes_and_limit(command: Command, scripted: Scripted) -> None:
     }  # fmt: skip
 
 
+def test_a_folder_of_any_name(command: Command, scripted: Scripted) -> None:
+    Path("clips").rename("two\nlines")
+    assert evaluated(command, "--data", "two\nlines")["data"]["name"] == "two\N{REPLACEMENT CHARACTER}lines"
+
+
+def test_damage_is_a_note(command: Command, scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stream(source: str, **wishes: Any) -> ScriptedStream:
+        warnings.warn(f"'{source}' is damaged.", DamagedAudioWarning, stacklevel=2)
+        return ScriptedStream("x")
+
+    monkeypatch.setattr(scripted, "stream", stream)
+    err = command("eval", "whisper-tiny.en", "--data", "clips").err
+    assert err.count("nest: note: 'clips/a.wav' is damaged.\n") == 1
+    assert "DamagedAudioWarning" not in err
+
+
 def test_what_fails_is_named_and_the_rest_goes_on(command: Command, scripted: Scripted) -> None:
     for name, text in (
         ("bad.wav", ""),
@@ -220,6 +238,8 @@ def test_a_file_and_a_record_beside_the_entry(command: Command, scripted: Script
             2,
             "Argument --limit: a whole number, 1 or more",
         ),
+        (["whisper-tiny.en", "--data", "x", "--data-name", "a\nb"], 2, "is no name; expected one line"),
+        (["whisper-tiny.en", "--data", "x", "--data-name", " "], 2, "is no name; expected one line"),
         (["resnet-18", "--data", "x"], 2, "resnet-18"),
         (["whisper-tiny.en", "--data", "x", "--language", "fr"], 2, "English"),
         (["whisper-tiny.en", "--data", "nowhere"], 1, "'nowhere' is not there"),

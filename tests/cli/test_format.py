@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from nest.cli._format import columns, file_size, json_text, paragraph, section, width
@@ -57,3 +59,9 @@ def test_an_empty_section_is_left_out() -> None:
 
 def test_json_keeps_the_letters_of_every_language() -> None:
     assert json_text({"text": "naïve 你"}, indent=None) == '{"text": "naïve 你"}'
+
+
+def test_json_of_a_name_that_is_not_unicode() -> None:
+    text = json_text({"file": "a\udcff.wav"}, indent=None)
+    assert text.encode() == b'{"file": "a\\udcff.wav"}'
+    assert json.loads(text) == {"file": "a\udcff.wav"}

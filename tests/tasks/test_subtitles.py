@@ -65,6 +65,8 @@ def test_json_has_one_schema() -> None:
     made = transcript(*TWO.segments, Segment(1, 2, " a", (4,), (word,), channel=1))
     found = json.loads(WRITERS["json"](made, None, file="ä.mp3"))
     assert found == facts(made, file="ä.mp3")
+    unreadable = WRITERS["json"](made, None, file="a\udcff.mp3").encode()
+    assert json.loads(unreadable)["file"] == "a\udcff.mp3"
     assert (found["schema"], found["file"], found["language"], found["duration"]) == (
         "nest-transcript-1", "ä.mp3", "en", 4000.0,
     )  # fmt: skip
