@@ -3,7 +3,7 @@
     python -m venv peers
     peers/bin/pip install faster-whisper openai-whisper safetensors
     python -m nest.bench.transcribe_cpu --peers peers --ctranslate2 FOLDER
-        [--rounds 9] [--threads 2] [--only TEXT] [--json FILE]
+        [--rounds 9] [--threads 2] [--only TEXT] [--times-only] [--json FILE]
 
 Work: samples at 16 kHz in, text out; the same weights for all, f32 or int8 as the name says. Two things are measured.
 The words that each gets wrong of the repository's clips, as they are and made worse in four ways
@@ -48,6 +48,8 @@ def main() -> int:
     given = _arguments()
     names = _chosen(given.only)
     spoken = material(given.clips)
+    if given.times_only:
+        del spoken[1:]
     with tempfile.TemporaryDirectory() as folder, Turns() as turns:
         recordings = Path(folder, "recordings.npz")
         np.savez(recordings, *(one.samples for one in spoken))
@@ -81,10 +83,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--only", default="", metavar="TEXT", help="contenders whose name has one of these texts, split by |"
+        "--only",
+        default="",
+        metavar="TEXT",
+        help="contenders of these names, or whose name has one of these texts, split by |",
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="where all of it is written, with every text"
+    )
+    parser.add_argument(
+        "--times-only",
+        action="store_true",
+        help="the long recording alone: no words that are wrong of others",
     )
     given = parser.parse_args()
     chosen = _chosen(given.only)
@@ -98,7 +108,12 @@ def _arguments() -> argparse.Namespace:
 
 
 def _chosen(only: str) -> list[str]:
-    return [name for name in (*PEERS, *OURS) if any(text in name for text in only.split("|"))]
+    names = (*PEERS, *OURS)
+    return [
+        name
+        for name in names
+        if any(text == name or (text not in names and text in name) for text in only.split("|"))
+    ]
 
 
 def _hearer(name: str, recordings: Path, folder: Path, given: argparse.Namespace) -> Hearer:
