@@ -114,4 +114,8 @@ def _line(row: Row) -> str:
 
 
 def _wrong(counts: Counts | None) -> str:
-    return "" if counts is None or not counts.length else f"{counts.errors} of {counts.length} ({100 * counts.rate:.1f} %)"
+    return (
+        ""
+        if counts is None or not counts.length
+        else f"{counts.errors} of {counts.length} ({100 * counts.rate:.1f} %)"
+    )

@@ -209,7 +209,21 @@ class Graph:
             value = x.value if inside and x.value not in outputs else self._copy(x.value, "loop")
             value.type, value.shape = ir.TensorType(ONNX[x.dtype]), ir.Shape(_axes(x))
             outputs.append(value)
-        return ir.Graph(self._bodies.pop(), outputs, nodes=self._popped(outputs), name=self.fresh("body"))
+        nodes = self._popped(outputs)
+        own = self._owned(nodes)
+        return ir.Graph(self._bodies.pop(), outputs, nodes=nodes, initializers=own, name=self.fresh("body"))
+
+    def _owned(self, nodes: Sequence[ir.Node]) -> list[ir.Value]:
+        """The weights of 8 bits that nodes of a body multiply by, as the body's own: the runtime packs no others."""
+        owned: list[ir.Value] = []
+        for node in (n for n in nodes if n.op_type == "MatMulInteger"):
+            value = node.inputs[1]
+            if value is not None and value.const_value is not None:
+                name = self.fresh(str(value.name))
+                own = ir.val(name, value.dtype, value.shape, const_value=value.const_value)
+                node.replace_input_with(1, own)
+                owned.append(own)
+        return owned
 
     def loop(
         self, body: ir.Graph, most: ir.Value, go: ir.Value, carry: Sequence[Tensor]
