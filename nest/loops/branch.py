@@ -66,7 +66,7 @@ def step_top_timed(
         token, pos: see `step_top`.
         before: the token before it, -1 where there is none.
         latest: how many steps the latest time, which `token` may be, is after the first one; -1 for none.
-        times, bias, closed_bias: see `nest.loops.timed.greedy_timed`.
+        times, bias, closed_bias: see `greedy_timed`.
 
     Returns:
         What `prefill_top` returns; log-probabilities are under the softmax over what may come, and under -1e38 for what
