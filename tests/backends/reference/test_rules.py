@@ -69,6 +69,7 @@ CALLS: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
     "softmax": lambda f: RULES["softmax"](f(X), axis=1),
     "cumsum": lambda f: RULES["cumsum"](f(X), axis=1),
     "top_k": lambda f: RULES["top_k"](f(X), k=2)[0],
+    "peak": lambda f: RULES["peak"](f(X), f(X))[2],
     "attention": lambda f: RULES["attention"](
         f(_random(1, 2, 3, 4)), f(_random(1, 2, 5, 4)), f(_random(1, 2, 5, 6)), None, None, None, None, None,
         causal=True, window=None, scale=None, softcap=None,
