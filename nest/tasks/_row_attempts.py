@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from nest.tasks._attempts import Attempt, compression_ratio, padded_prompt
+from nest.tasks._attempts import (
+    Attempt,
+    attempt_of,
+    is_believed,
+    is_unlikely,
+    no_speech_probabilities,
+    padded_prompt,
+)
 from nest.tasks._branches import Branches
 from nest.tasks._speech_wishes import SpeechWishes
 from nest.tasks._temperatures import texts_at
@@ -70,14 +74,16 @@ class RowAttempts:
             self._listen_for_speech(session, size, rows, left, said, speech)
             for window, row in zip(rows, said, strict=False):
                 if window in left:
-                    attempts[window] = self._attempt(row, temperature, speech.get(window, True))
-            left = [window for window in left if not self._believed(attempts[window])]
+                    attempts[window] = attempt_of(
+                        row, temperature, speech.get(window, True), self.rules, self.tokenizer, self.wishes
+                    )
+            left = [window for window in left if not is_believed(attempts[window], self.wishes)]
             if not left:
                 break
         return [attempts[window] for window in range(len(seeds))]
 
     def _decoded(self, session: Any, seeds: Sequence[int], temperature: float) -> list[Decoded]:
-        prompt, lengths = _repeated(self.prompt, self.rules, len(seeds))
+        prompt, lengths = padded_prompt(self.prompt, self.rules, len(seeds))
         return texts_at(
             temperature,
             session,
@@ -102,37 +108,11 @@ class RowAttempts:
         """Note in `speech` in which windows the model hears any, if an unlikely text makes that a question."""
         threshold = self.wishes.no_speech_threshold
         asked = [
-            window in left and window not in speech and self._unlikely(row.mean_log_probability)
+            window in left and window not in speech and is_unlikely(row.mean_log_probability, self.wishes)
             for window, row in zip(rows, said, strict=False)
         ]
-        if threshold is None or self.rules.no_speech is None or not any(asked):
+        if threshold is None or not any(asked):
             return
-        begun = self.prompt[: list(self.prompt).index(self.rules.start) + 1]
-        prompt, lengths = _repeated(begun, self.rules, size)
-        logits = session.numpy(session.prefill(prompt, *([] if lengths is None else [lengths])))
-        weights = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
-        silence = weights[:, self.rules.no_speech] / weights.sum(axis=-1)
-        speech |= {window: bool(p <= threshold) for window, p in zip(rows, silence, strict=False)}
-
-    def _attempt(self, row: Decoded, temperature: float, speech: bool) -> Attempt:
-        text = self.tokenizer.decode(token for token in row.tokens if token < self.rules.end)
-        mean = row.mean_log_probability
-        silent = self._unlikely(mean) and not speech
-        return Attempt(row.tokens, mean, temperature, compression_ratio(text), silent)
-
-    def _believed(self, attempt: Attempt) -> bool:
-        most = self.wishes.compression_ratio_threshold
-        repeats = most is not None and attempt.compression_ratio > most
-        return attempt.silent or not (repeats or self._unlikely(attempt.mean_log_probability))
-
-    def _unlikely(self, mean_log_probability: float) -> bool:
-        least = self.wishes.log_probability_threshold
-        return least is not None and mean_log_probability < least
-
-
-def _repeated(
-    prompt: Sequence[int], rules: GenerationRules, rows: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
-    """The prompt as so many rows, padded; and its lengths where there is padding."""
-    padded, lengths = padded_prompt(prompt, rules)
-    return np.repeat(padded, rows, axis=0), None if lengths is None else np.repeat(lengths, rows)
+        silence = no_speech_probabilities(session, self.prompt, self.rules, size)
+        if silence is not None:
+            speech |= {window: bool(p <= threshold) for window, p in zip(rows, silence, strict=False)}
