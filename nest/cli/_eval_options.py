@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from nest.cli import _transcribe_values as values
-from nest.cli._shared_options import NAME, at_least, offline, plan, trust
+from nest.cli._shared_options import NAME, at_least, offline, trust
+from nest.cli._transcribe_options import computed, independent, language, no_vad
 
 __all__ = ["evaluation"]
 
@@ -29,36 +30,22 @@ def evaluation(command: ArgumentParser) -> None:
     command.add_argument(
         "--limit", metavar="N", type=at_least(1), help="only the first N recordings, by name"
     )
-    command.add_argument(
-        "--backend",
-        metavar="NAME",
-        type=values.backend,
-        help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
-    )
-    plan(command)
-    command.add_argument(
-        "--language", metavar="NAME", help="its name or code; a multilingual model detects it if left out"
-    )
+    computed(command)
+    language(command)
     command.add_argument(
         "--task",
         choices=("transcribe", "translate"),
         default="transcribe",
         help="what the transcripts are; 'translate': into English",
     )
-    command.add_argument(
-        "--no-vad", action="store_true", help="hear silence and music as well: detect no voice activity"
-    )
+    no_vad(command)
     command.add_argument(
         "--batch-size",
         metavar="N",
         type=values.count,
         help="cut at silences and decode up to N windows at a time; one after another if left out",
     )
-    command.add_argument(
-        "--no-condition-on-previous-text",
-        action="store_true",
-        help="each window knows nothing of what was said before it",
-    )
+    independent(command)
     command.add_argument(
         "--save",
         action="store_true",

@@ -9,7 +9,16 @@ from nest.cli import _transcribe_values as values
 from nest.cli._shared_options import NAME, offline, plan, trust
 from nest.cli._transcribe_values import FORMATS
 
-__all__ = ["DEFAULT_MODEL", "ELSEWHERE", "spelled", "transcribe"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "ELSEWHERE",
+    "computed",
+    "independent",
+    "language",
+    "no_vad",
+    "spelled",
+    "transcribe",
+]
 
 DEFAULT_MODEL = "whisper-tiny.en"
 _LEFT_OUT = "Leave it out"
@@ -40,13 +49,7 @@ def transcribe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--model", metavar="NAME", default=DEFAULT_MODEL, help=f"{NAME}; {DEFAULT_MODEL} if left out"
     )
-    command.add_argument(
-        "--backend",
-        metavar="NAME",
-        type=values.backend,
-        help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
-    )
-    plan(command)
+    computed(command)
     offline(command)
     trust(command)
     _heard(command.add_argument_group("what is heard"))
@@ -54,10 +57,42 @@ def transcribe(command: argparse.ArgumentParser) -> None:
     _written(command.add_argument_group("what is written"))
 
 
-def _heard(group: argparse._ArgumentGroup) -> None:
+def computed(command: argparse.ArgumentParser) -> None:
+    """Add --backend and --plan."""
+    command.add_argument(
+        "--backend",
+        metavar="NAME",
+        type=values.backend,
+        help="what computes: onnx, torch, jax, nnx or reference; the first of onnx, torch, jax here if left out",
+    )
+    plan(command)
+
+
+def language(group: argparse._ActionsContainer) -> None:
+    """Add --language."""
     group.add_argument(
         "--language", metavar="NAME", help="its name or code; a multilingual model detects it if left out"
     )
+
+
+def no_vad(group: argparse._ActionsContainer) -> None:
+    """Add --no-vad."""
+    group.add_argument(
+        "--no-vad", action="store_true", help="hear silence and music as well: detect no voice activity"
+    )
+
+
+def independent(group: argparse._ActionsContainer) -> None:
+    """Add --no-condition-on-previous-text."""
+    group.add_argument(
+        "--no-condition-on-previous-text",
+        action="store_true",
+        help="each window knows nothing of what was said before it",
+    )
+
+
+def _heard(group: argparse._ArgumentGroup) -> None:
+    language(group)
     group.add_argument(
         "--task",
         choices=("transcribe", "translate"),
@@ -80,9 +115,7 @@ def _heard(group: argparse._ArgumentGroup) -> None:
 
 
 def _decoded(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--no-vad", action="store_true", help="hear silence and music as well: detect no voice activity"
-    )
+    no_vad(group)
     group.add_argument(
         "--batch-size",
         metavar="N",
@@ -92,11 +125,7 @@ def _decoded(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--word-timestamps", action="store_true", help="when each word was said")
     group.add_argument("--initial-prompt", metavar="TEXT", help="a text as if said before: names, style")
-    group.add_argument(
-        "--no-condition-on-previous-text",
-        action="store_true",
-        help="each window knows nothing of what was said before it",
-    )
+    independent(group)
     group.add_argument(
         "--temperature",
         metavar="T",
