@@ -32,16 +32,19 @@ class Allowed(NamedTuple):
 
 def at_first(logits: Tensor, times: Tensor, first_limit: Tensor) -> Allowed:
     """A time at most `first_limit` steps after the first one: logits [Batch, Vocab]; times [Times], ids in order."""
-    soon = iota(times.shape[0]) <= first_limit
-    stamps = where(soon, take(logits, times, axis=1), NEVER)
+    stamps = _soon(logits, times, first_limit)
     return Allowed(full(logits.shape, NEVER, "f32"), full((), 0.0, "f32"), stamps)
 
 
 def first_of(logits: Tensor, times: Tensor, first_limit: Tensor) -> tuple[Tensor, Tensor]:
     """What `likeliest` says of `at_first`, with no look at what is no time."""
-    soon = iota(times.shape[0]) <= first_limit
-    stamp, _, mass = peak(where(soon, take(logits, times, axis=1), NEVER))
+    stamp, _, mass = peak(_soon(logits, times, first_limit))
     return take(times, stamp), -log(mass)
+
+
+def _soon(logits: Tensor, times: Tensor, first_limit: Tensor) -> Tensor:
+    """Logits [Batch, Times] of the times that may be first."""
+    return where(iota(times.shape[0]) <= first_limit, take(logits, times, axis=1), NEVER)
 
 
 def after(
