@@ -24,44 +24,30 @@ _LARGE = 1e30
 """A scale over it, or one that is no number, is NaN: products with such rows are then made in full."""
 
 
-def quantized(matrix: Array, part: str) -> Array:
-    """A part of a matrix f32 [Out, In]; one may hold anything, as what becomes of it is seen where it is used."""
+def quantized(matrix: Array) -> dict[str, Array]:
+    """The parts of a matrix f32 [Out, In]; it may hold anything, as what becomes of it is seen where it is used."""
     with np.errstate(all="ignore"):
-        return _part(matrix, part)
+        return _parts(matrix)
 
 
-def _part(matrix: Array, part: str) -> Array:
+def _parts(matrix: Array) -> dict[str, Array]:
     columns = _columns(matrix)
-    if part == "columns":
-        return columns
     out, width = matrix.shape
-    made = {
-        "values": np.empty((width, out), np.int8) if part == "values" else None,
-        "scales": np.empty(out, np.float32),
-        "offsets": np.empty(out, np.float32),
-        "lengths": np.empty((2, out), np.float32),
-    }[part]
-    assert made is not None
+    values, lengths = np.empty((width, out), np.int8), np.empty((2, out), np.float32)
+    scales, offsets = np.empty(out, np.float32), np.empty(out, np.float32)
     for first in range(0, out, _ROWS):
         rows = np.asarray(matrix[first : first + _ROWS], np.float32) / columns
         scale = np.maximum(rows.max(1), -rows.min(1)) / np.float32(MOST)
         scale[scale == 0] = 1
         scale[~(scale <= _LARGE)] = np.nan
-        where = slice(first, first + len(rows))
-        if part == "scales":
-            made[where] = scale
-            continue
         steps = np.rint(rows / scale[:, None])
-        if part == "values":
-            made[:, where] = steps.T
-        elif part == "offsets":
-            made[where] = steps.sum(1) * scale * OFFSET
-        else:
-            kept = steps * scale[:, None]
-            # In double precision, in which no square is 0 or infinite.
-            both = (np.asarray(x, np.float64) for x in (rows - kept, kept))
-            made[0, where], made[1, where] = (np.linalg.norm(x, axis=1) for x in both)
-    return made
+        kept = steps * scale[:, None]
+        where = slice(first, first + len(rows))
+        values[:, where], scales[where], offsets[where] = steps.T, scale, steps.sum(1) * scale * OFFSET
+        # In double precision, in which no square is 0 or infinite.
+        both = (np.asarray(x, np.float64) for x in (rows - kept, kept))
+        lengths[0, where], lengths[1, where] = (np.linalg.norm(x, axis=1) for x in both)
+    return {"values": values, "columns": columns, "scales": scales, "offsets": offsets, "lengths": lengths}
 
 
 def _columns(matrix: Array) -> Array:

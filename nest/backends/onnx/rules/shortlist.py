@@ -159,21 +159,15 @@ class _ShortList:
         low = self.low
         return low.op("Slice", self._listed[1], low.integers(0), low.integers(LENGTH), low.integers(1))
 
-    def _there(self, x: Tensor | ir.Value, rank: int) -> ir.Value:
-        """The elements of [Out] or [1, Out] at the list's places."""
-        if rank == 1:
-            return self.low.op("Gather", x, self.places, axis=0)
-        return self.low.op("GatherElements", x, self.places, axis=1)
-
     @cached_property
     def full(self) -> ir.Value:
         """The list's products in full, [1, LENGTH]."""
         low = self.low
         rows = low.op("Gather", self.head, self.places, axis=0)
         products = low.op("MatMul", rows, low.unsqueeze(self.x.value, 2))
-        return low.op(
-            "Add", low.op("Squeeze", products, low.integers(2)), self._there(self.bias, self.bias.rank)
-        )
+        of_list = ("Gather", 0) if self.bias.rank == 1 else ("GatherElements", 1)
+        added = low.op(of_list[0], self.bias, self.places, axis=of_list[1])
+        return low.op("Add", low.op("Squeeze", products, low.integers(2)), added)
 
     @cached_property
     def largest(self) -> ir.Value:
