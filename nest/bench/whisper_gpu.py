@@ -1,17 +1,20 @@
-"""Whole decodes of whisper-tiny on one GPU, each backend beside transformers, in one run.
+"""Whole decodes of Whisper on one GPU, each backend beside transformers, in one run.
 
-    python -m nest.bench.whisper_gpu [--runs 20] [--json]
+    python -m nest.bench.whisper_gpu [--entry whisper-large-v3] [--only 'torch, fast|transformers'] [--encode]
 
-Work: one 30 s window, a 4-token prompt, 24 greedy tokens, batch 1, random weights of whisper-tiny's shapes, no early
-end. Times are medians of whole calls that end with the ids on the host; the encoder is part of each. Caches hold the
-model's full 448 positions and every variant takes any prompt length. Tokens are compared with those of transformers in
-f32 for the f32 variants; for f16 the number of equal leading tokens is shown.
+Work: one 30 s window, a 4-token prompt, 24 greedy tokens, batch 1, random weights of an entry's shapes, no early end.
+Times are medians of whole calls that end with the ids on the host; the encoder is part of each. Caches hold the model's
+full 448 positions and every variant takes any prompt length. Tokens are compared with those of transformers in f32 for
+the f32 variants; for f16 the number of equal leading tokens is shown. The states that the encoder gives are compared
+with transformers' in f32 in any case. The device column is the time between two events around calls that follow each
+other, so that what the host takes to begin one is left out where it is the shorter.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
@@ -24,6 +27,7 @@ import numpy as np
 import nest
 from nest.bench.whisper_parity import lively, reference_model
 from nest.ir.inventory import parameters
+from nest.ir.types import ParamSpec
 from nest.loading import program_of
 from nest.registry import find
 from nest.weights.random import random_parameters
@@ -35,29 +39,50 @@ NEW = 24
 
 Array = np.ndarray[Any, Any]
 Job = Callable[[], list[int]]
+# Name, options of nest.load, options of new_session.
+Variant = tuple[str, dict[str, Any], dict[str, Any]]
 
 
 @dataclass
 class Row:
-    """One variant: median milliseconds of the whole job and of the encoder alone, and the tokens against f32's."""
+    """One variant: milliseconds of the whole job and of the encoder alone, and results against transformers' in f32.
+
+    `encode_error` is the norm of the states' difference over the norm of the states.
+    """
 
     variant: str
     total_ms: float | None = None
     low_ms: float | None = None
     high_ms: float | None = None
     encode_ms: float | None = None
+    device_ms: float | None = None
+    encode_error: float | None = None
     equal_tokens: int | None = None
     note: str = ""
 
 
-def _parameters() -> dict[str, Array]:
+def _parameters(entry: str) -> dict[str, Array]:
     """Random weights under which tokens vary, so that comparing them says something."""
-    params = lively(random_parameters(parameters(program_of("whisper-tiny")), seed=1))
+    params = lively(_drawn(parameters(program_of(entry))))
     params["token_embedding"] *= 3
     for path, array in params.items():
         if "decoder_layers" in path and array.ndim == 2:
             params[path] = array * 2
     return params
+
+
+def _drawn(specs: dict[str, ParamSpec]) -> dict[str, Array]:
+    """Random parameters; of a large model, matrices of one shape are one matrix with its rows turned, drawn once."""
+    if sum(math.prod(spec.shape) for spec in specs.values()) < 1 << 28:
+        return random_parameters(specs, seed=1)
+    first: dict[tuple[object, ...], Array] = {}
+    drawn: dict[str, Array] = {}
+    for count, (path, spec) in enumerate(specs.items()):
+        key = spec.shape, spec.init
+        if key not in first:
+            first[key] = random_parameters({path: spec}, seed=1)[path]
+        drawn[path] = np.roll(first[key], count, axis=0)
+    return drawn
 
 
 def _times(job: Callable[[], Any], runs: int, wait: Callable[[], None]) -> list[float]:
@@ -86,11 +111,11 @@ def _nest_job(model: Any, session: Any, mel: Any) -> tuple[Job, Callable[[], Any
     return job, lambda: session.listen(mel)
 
 
-def _library_jobs(model: Any, mel: Any) -> dict[str, tuple[Job, Callable[[], Any]]]:
+def _library_jobs(model: Any, mel: Any, dtype: str) -> dict[str, tuple[Job, Callable[[], Any]]]:
     import torch
     from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
-    mel = torch.from_numpy(mel).cuda()
+    mel = torch.from_numpy(mel).to("cuda", model.dtype)
     prompt = torch.tensor([PROMPT], device="cuda")
 
     @torch.no_grad()
@@ -118,17 +143,16 @@ def _library_jobs(model: Any, mel: Any) -> dict[str, tuple[Job, Callable[[], Any
 
     def encode() -> Any:
         with torch.no_grad():
-            return model.model.encoder(mel)
+            return model.model.encoder(mel).last_hidden_state
 
     return {
-        "transformers, cached loop, f32": (cached_loop, encode),
-        "transformers, generate(), f32": (generate, encode),
+        f"transformers, cached loop, {dtype}": (cached_loop, encode),
+        f"transformers, generate(), {dtype}": (generate, encode),
     }
 
 
-def _variants() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Name, options of nest.load, options of new_session."""
-    rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+def _variants() -> list[Variant]:
+    rows: list[Variant] = []
     for dtype in ("f32", "f16"):
         torch_options = {"backend": "torch", "device": "cuda", "dtype": dtype}
         rows += [
@@ -143,29 +167,44 @@ def _variants() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     return rows
 
 
-def measure(runs: int, only: str = "") -> list[Row]:
+def measure(runs: int, only: str = "", entry: str = "whisper-tiny", encode_alone: bool = False) -> list[Row]:
     """All rows, the library's first; a variant that fails says why and has no numbers."""
     import torch
 
-    params = _parameters()
-    mel = np.random.default_rng(0).standard_normal((1, 80, 3000)).astype(np.float32)
-    wait = torch.cuda.synchronize
+    params = _parameters(entry)
+    found = find(entry)
+    shape = (1, int(found.generics["Mels"]), int(found.generics["Frames"]))
+    mel = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    measured = _Measured(runs, encode_alone)
     rows: list[Row] = []
-    expected: list[int] = []
-    library = reference_model(find("whisper-tiny"), params).cuda()
-    for name, (job, encode) in _library_jobs(library, mel).items():
-        rows.append(_row(name, job, encode, runs, wait, expected))
-        expected = expected or job()
-    for name, options, session_options in _variants():
-        if not any(text in name for text in only.split("|")):
-            continue
+    library = reference_model(found, params).cuda()
+    for dtype in ("f32", "f16"):
+        library = library.half() if dtype == "f16" else library
+        for name, jobs in _library_jobs(library, mel, dtype).items():
+            # The first row is what others are compared with, wanted or not.
+            if _wanted(name, only) or not rows:
+                rows.append(measured.row(name, *jobs))
+    del library, jobs
+    for variant in (v for v in _variants() if _wanted(v[0], only)):
         try:
-            model = nest.load("whisper-tiny", weights=params, **options)
-            job, encode = _nest_job(model, model.new_session(**session_options), _on_device(model, mel))
-            rows.append(_row(name, job, encode, runs, wait, expected))
+            rows.append(_variant_row(measured, variant, entry, params, mel))
         except Exception as error:
-            rows.append(Row(name, note=f"failed: {type(error).__name__}: {str(error)[:160]}"))
+            rows.append(Row(variant[0], note=f"failed: {type(error).__name__}: {str(error)[:160]}"))
+        torch.cuda.empty_cache()
     return rows
+
+
+def _variant_row(
+    measured: _Measured, variant: Variant, entry: str, params: dict[str, Array], mel: Array
+) -> Row:
+    """The row of one of nest's, whose memory is free again afterwards."""
+    name, options, session_options = variant
+    model = nest.load(entry, weights=params, **options)
+    return measured.row(name, *_nest_job(model, model.new_session(**session_options), _on_device(model, mel)))
+
+
+def _wanted(name: str, only: str) -> bool:
+    return any(text in name for text in only.split("|"))
 
 
 def _on_device(model: Any, mel: Array) -> Any:
@@ -179,21 +218,49 @@ def _on_device(model: Any, mel: Array) -> Any:
     return jax.device_put(mel)
 
 
-def _row(
-    name: str, job: Job, encode: Callable[[], Any], runs: int, wait: Callable[[], None], expected: list[int]
-) -> Row:
-    totals = _times(job, runs, wait)
-    encodes = _times(lambda: _ready(encode()), runs, wait)
-    tokens = job()
-    equal = (
-        NEW
-        if not expected
-        else next((i for i, (a, b) in enumerate(zip(tokens, expected, strict=True)) if a != b), NEW)
-    )
-    return Row(
-        name, statistics.median(totals), min(totals), max(totals), statistics.median(encodes), equal,
-        note="" if len(set(tokens)) > 4 else "few different tokens",
-    )  # fmt: skip
+class _Measured:
+    """Rows of one run; the first gives the tokens and the states that all are compared with."""
+
+    def __init__(self, runs: int, encode_alone: bool) -> None:
+        self.runs, self.encode_alone = runs, encode_alone
+        self.tokens: list[int] = []
+        self.states: Array | None = None
+
+    def row(self, name: str, job: Job, encode: Callable[[], Any]) -> Row:
+        """The row of one variant, given the whole job and its encoder."""
+        import torch
+
+        wait = torch.cuda.synchronize
+        row = Row(name, encode_ms=statistics.median(_times(lambda: _ready(encode()), self.runs, wait)))
+        states = encode()
+        if isinstance(states, torch.Tensor):
+            row.device_ms = _device_ms(encode, self.runs)
+            states = states.detach().float().cpu().numpy()
+        states = np.asarray(states, np.float32)
+        self.states = states if self.states is None else self.states
+        row.encode_error = float(np.linalg.norm(states - self.states) / np.linalg.norm(self.states))
+        if not self.encode_alone:
+            totals = _times(job, self.runs, wait)
+            row.total_ms, row.low_ms, row.high_ms = statistics.median(totals), min(totals), max(totals)
+            tokens = job()
+            self.tokens = self.tokens or tokens
+            pairs = zip(tokens, self.tokens, strict=True)
+            row.equal_tokens = next((i for i, (a, b) in enumerate(pairs) if a != b), NEW)
+            row.note = "" if len(set(tokens)) > 4 else "few different tokens"
+        return row
+
+
+def _device_ms(call: Callable[[], Any], runs: int) -> float:
+    """Milliseconds of a call, of `runs` that the host gives one after another."""
+    import torch
+
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    start.record()
+    for _ in range(runs):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return float(start.elapsed_time(end)) / runs
 
 
 def _ready(result: Any) -> None:
@@ -206,22 +273,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m nest.bench.whisper_gpu")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--only", default="", help="variants whose name has one of these texts, split by |")
+    parser.add_argument("--entry", default="whisper-tiny", help="the entry whose shapes are run")
+    parser.add_argument("--encode", action="store_true", help="the encoder alone")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    rows = measure(arguments.runs, arguments.only)
+    rows = measure(arguments.runs, arguments.only, arguments.entry, arguments.encode)
     if arguments.json:
         print(json.dumps([asdict(r) for r in rows], indent=1))
         return 0
     import torch
 
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, median of {arguments.runs}\n")
     print(
-        "| variant | total ms | min | max | encode ms | equal tokens of 24 | |\n|---|---|---|---|---|---|---|"
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {arguments.entry}, median of {arguments.runs}\n"
     )
+    print("| variant | total ms | min | max | encode ms | on the device | its error | equal tokens of 24 | |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for r in rows:
-        numbers = [r.total_ms, r.low_ms, r.high_ms, r.encode_ms]
-        cells = " | ".join("" if x is None else f"{x:.2f}" for x in numbers)
-        print(f"| {r.variant} | {cells} | {'' if r.equal_tokens is None else r.equal_tokens} | {r.note} |")
+        numbers = [r.total_ms, r.low_ms, r.high_ms, r.encode_ms, r.device_ms]
+        cells = [
+            *("" if x is None else f"{x:.3f}" for x in numbers),
+            "" if r.encode_error is None else f"{r.encode_error:.1e}",
+        ]
+        cells += ["" if r.equal_tokens is None else str(r.equal_tokens), r.note]
+        print(f"| {r.variant} | {' | '.join(cells)} |")
     return 0
 
 
