@@ -33,11 +33,14 @@ class Plan:
     params: ParamMap | None = None
 
 
-def plan(program: Program, name: str = "exact", *, shortlists: bool = False) -> Plan:
+def plan(
+    program: Program, name: str = "exact", *, shortlists: bool = False, packed: bool = True
+) -> Plan:
     """The plan `name` of a program. `exact` is the program itself.
 
     Args:
         shortlists: whether the backend has a rule for `peak_of_product`, which finds the likeliest by a short list.
+        packed: whether the backend gains by one product in place of several of one input, and a cut of its result.
 
     Raises:
         CallError: there is no such plan.
@@ -45,11 +48,13 @@ def plan(program: Program, name: str = "exact", *, shortlists: bool = False) -> 
     if name not in PLANS:
         raise CallError(f"There is no plan '{name}'; nest has {', '.join(PLANS)}.")
     return (
-        Plan(name, program) if name == "exact" or _loops_below(program) else _fast(name, program, shortlists)
+        Plan(name, program)
+        if name == "exact" or _loops_below(program)
+        else _fast(name, program, shortlists, packed)
     )
 
 
-def _fast(name: str, program: Program, shortlists: bool) -> Plan:
+def _fast(name: str, program: Program, shortlists: bool, packed: bool) -> Plan:
     """Layers as a whole, heads for the positions that are used, projections of one input packed, heads by columns."""
     flat, paths = flatten(program)
     functions = flat.functions()
@@ -58,7 +63,12 @@ def _fast(name: str, program: Program, shortlists: bool) -> Plan:
     expressions: dict[str, Expr] = {path: Source(old) for path, old in paths.items()}
     for unit, places in _units(flat.root).values():
         # Heads first: of two tall matrices packed, the whole is taller still, and no head for that.
-        for change in ([shortlist] if shortlists else []) + [store_columns, pack_projections]:
+        changes = [store_columns]
+        if shortlists:
+            changes.insert(0, shortlist)
+        if packed:
+            changes.append(pack_projections)
+        for change in changes:
             made = change(unit, functions)
             for place in places:
                 _replace(expressions, place, made)

@@ -56,6 +56,8 @@ class Dims:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._symbols: dict[str, tuple[Tensor, int]] = {}
+        # What was reshaped, by the id of what came of it, which is held so that no other value gets its id.
+        self._reshaped: dict[int, tuple[ir.Value, ir.Value, tuple[Dim, ...]]] = {}
 
     def bind(self, x: Tensor) -> None:
         """Take the bare symbols among an input's axes from it."""
@@ -63,6 +65,11 @@ class Dims:
             name = dim.as_symbol()
             if name is not None and dim.value is None:
                 self._symbols.setdefault(name, (x, axis))
+
+    def release(self, *names: str) -> None:
+        """Forget symbols whose tensors are no more, as those of a loop's body."""
+        for name in names:
+            self._symbols.pop(name, None)
 
     def size(self, dim: Dim) -> ir.Value:
         """Int64 [1]."""
@@ -94,12 +101,23 @@ class Dims:
         return self.graph.op("Concat", *map(self.size, dims), axis=0)
 
     def reshape(self, x: ir.Value, before: Sequence[Dim], after: Sequence[Dim]) -> ir.Value:
-        """x of the shape `before` as one of the shape `after`, with sizes computed only where they must be."""
-        if len(before) == len(after) and all(a.same(b) for a, b in zip(before, after, strict=True)):
+        """x of the shape `before` as one of the shape `after`, with sizes computed only where they must be.
+
+        What was reshaped before is reshaped from what it was at first.
+        """
+        x, before = self.unshaped(x, before)
+        if _same(before, after):
             return x
         if any(d.value == 0 for d in after):
             return self.graph.op("Reshape", x, self.shape(after), allowzero=1)
-        return self.graph.op("Reshape", x, self._target(before, after))
+        made = self.graph.op("Reshape", x, self._target(before, after))
+        self._reshaped[id(made)] = made, x, tuple(before)
+        return made
+
+    def unshaped(self, x: ir.Value, shape: Sequence[Dim]) -> tuple[ir.Value, Sequence[Dim]]:
+        """What a value of a shape was before it was reshaped, and that shape; both as given where it was not."""
+        _, source, before = self._reshaped.get(id(x), (x, x, shape))
+        return source, before
 
     def _target(self, before: Sequence[Dim], after: Sequence[Dim]) -> ir.Value:
         """In a target, 0 keeps the axis of x at that place, and one -1 takes what is left."""
@@ -110,3 +128,7 @@ class Dims:
         if plan.count(None) > 1:
             return self.shape(after)
         return self.graph.integers(*(-1 if p is None else p for p in plan))
+
+
+def _same(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+    return len(a) == len(b) and all(x.same(y) for x, y in zip(a, b, strict=True))

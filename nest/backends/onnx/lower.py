@@ -10,7 +10,9 @@ import onnx_ir as ir
 
 from nest.backends.onnx.dims import Dims
 from nest.backends.onnx.graph import OPSET, Graph, Tensor, Type
+from nest.backends.onnx.growth import growing
 from nest.backends.onnx.ports import Ports
+from nest.backends.onnx.rows import BY_ROWS, flat
 from nest.backends.onnx.rules import RULES, Lowering
 from nest.backends.onnx.states import StateValues
 from nest.errors import DefinitionError
@@ -142,8 +144,15 @@ class _Frame:
             raise DefinitionError(f"The ONNX backend has no rule for the op '{node.op}'.")
         types = [self.type(v.type) for v in node.outputs]
         attributes = {n: self.attribute(v) for n, v in node.attrs.items()}
+        operands = [self.operand(x) for x in node.inputs]
+        if node.op in BY_ROWS and (rows := flat(self.dims, operands, types[0])) is not None:
+            low = Lowering(self.graph, self.dims, rows.type)
+            made = rule(low, *rows.operands, **attributes)
+            assert not isinstance(made, tuple)
+            value = self.dims.reshape(made, rows.type.shape, types[0].shape)
+            return [Tensor(types[0].shape, types[0].dtype, value)]
         low = Lowering(self.graph, self.dims, types[0])
-        made = rule(low, *map(self.operand, node.inputs), **attributes)
+        made = rule(low, *operands, **attributes)
         values = made if isinstance(made, tuple) else (made,)
         return [Tensor(t.shape, t.dtype, v) for t, v in zip(types, values, strict=True)]
 
@@ -186,11 +195,14 @@ class _Frame:
         def region(function: Function, carry: Sequence[Tensor]) -> list[Tensor]:
             return self.inner(function, path, self.given | _bound(function, init)).run(carry)
 
-        start = [x for x, m in zip(init, moving, strict=True) if m] + self.states.carry(written)
         (go,) = region(cond, init)
+        whole = self._shortened(cond, body, path, init)
+        start = [x for x, m in zip(init, moving, strict=True) if m] + self.states.carry(written)
         inside = self.graph.begin(start)
         count = sum(moving)
         self.states.set(written, inside[count:])
+        for held in (x for path, x in zip(written, inside[count:], strict=True) if path in whole):
+            self.dims.bind(held)
         after = region(body, _merged(init, inside[:count], moving))
         (again,) = region(cond, after)
         carry = [x for x, m in zip(after, moving, strict=True) if m] + self.states.carry(written)
@@ -199,7 +211,17 @@ class _Frame:
         values = self.graph.loop(made, most, go.value, start)
         results = [Tensor(t.shape, t.dtype, v) for t, v in zip(start, values, strict=True)]
         self.states.set(written, results[count:])
+        self.states.restore(whole)
         return _merged(init, results[:count], moving)
+
+    def _shortened(
+        self, cond: Function, body: Function, path: Path, init: Sequence[Tensor]
+    ) -> dict[str, Tensor]:
+        """Let a loop carry some states in part, where runtimes are known to gain by it; what they were in whole."""
+        if not self.graph.contrib or self.graph.opset < 24:
+            return {}
+        at, axes = growing(cond, body, path)
+        return self.states.shorten({p: (axis, init[at]) for p, axis in axes.items()})
 
 
 def _bound(function: Function, arguments: Sequence[Tensor]) -> dict[str, Dim]:

@@ -79,7 +79,7 @@ class OnnxModel(HoldsDefault):
         return OnnxSession(self._planned(plan), session_symbols(self.program, given))
 
     def _planned(self, name: str) -> Runtime:
-        made = plan(self.program, name, shortlists=True)
+        made = plan(self.program, name, shortlists=True, packed=False)
         if made.name == "exact":
             return self.runtime
         with self._planning:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -15,12 +15,18 @@ from nest.ir.dim import Dim
 __all__ = ["StateValues"]
 
 
+_HELD, _GROWN = Dim.symbol("Held"), Dim.symbol("Grown")
+"""How many slots an iteration of a loop is given of states that grow, and how many it has with its own."""
+
+
 @dataclass
 class _State:
     type: Type
     input: Tensor | None = None
     current: Tensor | None = None
     written: bool = False
+    axis: int | None = None
+    """Along which it grows, while a loop carries a part of it."""
 
 
 class StateValues:
@@ -55,8 +61,11 @@ class StateValues:
     def update(self, path: str, value: Tensor, pos: Tensor | int, *, axis: int, batch_axis: int) -> Tensor:
         """Write `value` at slots pos, pos+1, ... of each row; the whole state."""
         past = self.read(path)
+        if self._states[path].axis is not None:
+            past = self._grown(past, pos, axis)
         written = self._scattered(past, value, pos, axis, batch_axis)
         self.assign(path, Tensor(past.shape, past.dtype, written))
+        self.dims.bind(self.read(path))
         return self.read(path)
 
     def _scattered(
@@ -91,9 +100,50 @@ class StateValues:
             return None
         return self.graph.op("Expand", self.graph.integers(pos), self.dims.size(past.shape[0]))
 
+    def _grown(self, past: Tensor, pos: Tensor | int, axis: int) -> Tensor:
+        """The slots that a loop carries, and zeros up to the last one of which `pos` is to be written."""
+        graph, held = self.graph, past.shape[axis]
+        end = graph.op("Add", self._furthest(pos), graph.integers(1))
+        more = graph.op("Max", graph.op("Sub", end, self.dims.size(held)), graph.integers(0))
+        sizes = [self.dims.size(d) if a != axis else more for a, d in enumerate(past.shape)]
+        # One for all states of this shape, as equal nodes are one.
+        zeros = graph.op("Expand", graph.constant(0, past.dtype), graph.op("Concat", *sizes, axis=0))
+        longer = graph.op("Concat", past, zeros, axis=axis)
+        return Tensor(_resized(past, axis, _GROWN), past.dtype, longer)
+
+    def _furthest(self, pos: Tensor | int) -> ir.Value:
+        """The last of some slots, Int64 [1]."""
+        if isinstance(pos, int):
+            return self.graph.integers(pos)
+        return self.graph.op("ReduceMax", self.graph.cast(pos, "i64"), self.graph.integers(0), keepdims=1)
+
     def carry(self, paths: Sequence[str]) -> list[Tensor]:
         """States as a loop begins: what it carries of them."""
         return [self.read(path) for path in paths]
+
+    def shorten(self, growing: Mapping[str, tuple[int, Tensor]]) -> dict[str, Tensor]:
+        """Let a loop carry the slots alone that were written before it; what the states were in whole.
+
+        Args:
+            growing: of each of these states, along which axis, and where a row's next slot is, Int32 [Batch].
+        """
+        whole = {path: self.read(path) for path in growing}
+        for path, (axis, pos) in growing.items():
+            graph, past = self.graph, whole[path]
+            ends = graph.integers(0), self._furthest(pos), graph.integers(axis)
+            part = graph.op("Slice", past, *ends)
+            self._states[path].axis = axis
+            self.assign(path, Tensor(_resized(past, axis, _HELD), past.dtype, part))
+        return whole
+
+    def restore(self, whole: Mapping[str, Tensor]) -> None:
+        """After a loop, put what it carried of states into what they were."""
+        for path, past in whole.items():
+            state = self._states[path]
+            part, axis, state.axis = self.read(path), state.axis, None
+            self.dims.release(str(_HELD), str(_GROWN))
+            written = self.graph.op("TensorScatter", past, part, axis=axis)
+            self.assign(path, Tensor(past.shape, past.dtype, written))
 
     def set(self, paths: Sequence[str], values: Sequence[Tensor]) -> None:
         """States inside a loop, or after it."""
@@ -122,3 +172,7 @@ class StateValues:
             return True
         uses = [(node.op_type, index) for node, index in self.graph.consumers(state.input.value)]
         return [use for use in uses if use != ("Shape", 0)] == [("TensorScatter", 0)]
+
+
+def _resized(x: Tensor, axis: int, size: Dim) -> tuple[Dim, ...]:
+    return (*x.shape[:axis], size, *x.shape[axis + 1 :])
