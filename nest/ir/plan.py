@@ -33,9 +33,7 @@ class Plan:
     params: ParamMap | None = None
 
 
-def plan(
-    program: Program, name: str = "exact", *, shortlists: bool = False, packed: bool = True
-) -> Plan:
+def plan(program: Program, name: str = "exact", *, shortlists: bool = False, packed: bool = True) -> Plan:
     """The plan `name` of a program. `exact` is the program itself.
 
     Args:
