@@ -1,4 +1,4 @@
-"""Caches in a loop: those that may, grow by a slot a trip; the others are carried whole. Either way results are alike."""
+"""Caches in a loop: those that may, grow by a slot a trip; the others are carried whole. Results are alike."""
 
 from __future__ import annotations
 
