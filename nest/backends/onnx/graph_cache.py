@@ -77,11 +77,14 @@ class GraphCache:
 
 @cache
 def sources_digest() -> str:
-    """A hash of the code that makes graphs."""
+    """A hash of the code that makes graphs, and of a plan's weights."""
+    import nest.backends.packing
     import nest.ir
 
     found = hashlib.sha256()
+    paths = [Path(str(nest.backends.packing.__file__))]
     for folder in (Path(__file__).parent, Path(str(nest.ir.__file__)).parent):
-        for path in sorted(folder.rglob("*.py")):
-            found.update(path.name.encode() + path.read_bytes())
+        paths += sorted(folder.rglob("*.py"))
+    for path in paths:
+        found.update(path.name.encode() + path.read_bytes())
     return found.hexdigest()

@@ -15,7 +15,7 @@ from nest.backends.onnx.weights import WeightFiles
 from nest.backends.session import HoldsDefault, call_default, session_symbols
 from nest.errors import CallError
 from nest.ir.inventory import parameters
-from nest.ir.plan import plan
+from nest.ir.plan import Plan, plan
 from nest.ir.program import Program
 
 if TYPE_CHECKING:
@@ -79,15 +79,18 @@ class OnnxModel(HoldsDefault):
         return OnnxSession(self._planned(plan), session_symbols(self.program, given))
 
     def _planned(self, name: str) -> Runtime:
-        made = plan(self.program, name, shortlists=True, packed=False)
-        if made.name == "exact":
+        if name == "exact":
             return self.runtime
         with self._planning:
             if name not in self._plans:
-                weights, options = self.runtime.weights, self.runtime.options
-                packed = weights if made.params is None else weights.packed(made.program, made.params)
-                self._plans[name] = Runtime(self.program, packed, options, made)
+                made = plan(self.program, name, shortlists=True, packed=False)
+                self._plans[name] = self.runtime if made.name == "exact" else self._made(made)
             return self._plans[name]
+
+    def _made(self, made: Plan) -> Runtime:
+        weights, options = self.runtime.weights, self.runtime.options
+        packed = weights if made.params is None else weights.packed(made.program, made.params)
+        return Runtime(self.program, packed, options, made)
 
     def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
         """Run an entry by name, with its arguments in order."""

@@ -6,7 +6,7 @@ import math
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nest.backends.onnx.dtypes import numpy_dtype
+from nest.backends.onnx.made_weights import Extent, MadeWeights, key_of
 from nest.backends.onnx.quantized import quantized
 from nest.backends.packing import Packer
 from nest.errors import WeightsError
 from nest.ir.inventory import parameters
-from nest.ir.parammap import ParamMap, Source
+from nest.ir.parammap import Expr, ParamMap, Source
 from nest.ir.program import Program
 from nest.ir.types import ParamSpec
 
@@ -52,6 +53,7 @@ class WeightFiles:
         specs: every parameter, by path.
         params: the arrays of those that are not stored yet, in any float width.
         beside: other files, and which of theirs each of the other parameters is.
+        places: where those are that lie in a file which lasts.
 
     Raises:
         WeightsError: the temporary file cannot be written.
@@ -62,6 +64,7 @@ class WeightFiles:
         specs: Mapping[str, ParamSpec],
         params: Mapping[str, Array],
         beside: tuple[WeightFiles, Mapping[str, str]] | None = None,
+        places: Mapping[str, _Place] | None = None,
     ) -> None:
         self._specs = dict(specs)
         # Held, since its temporary file lives as long as it does.
@@ -71,7 +74,7 @@ class WeightFiles:
         self.root = Path(self._folder.anchor)
         """What locations of external data are relative to: with it, a graph refers to files wherever they are."""
         try:
-            self._places = self._stored(params)
+            self._places = self._stored(params, places or {})
         except OSError as error:
             self._finalizer()
             raise WeightsError(
@@ -79,8 +82,8 @@ class WeightFiles:
                 f"TMPDIR to a folder with room for them."
             ) from error
 
-    def _stored(self, params: Mapping[str, Array]) -> dict[str, _Place]:
-        places: dict[str, _Place] = {}
+    def _stored(self, params: Mapping[str, Array], known: Mapping[str, _Place]) -> dict[str, _Place]:
+        places = dict(known)
         written: dict[tuple[int, tuple[int, ...], str], _Place] = {}
         if self._beside is not None:
             other, names = self._beside
@@ -93,7 +96,7 @@ class WeightFiles:
                 if place is None or place.file.anchor != self._folder.anchor:
                     # Two paths over one array are stored once.
                     key = (array.ctypes.data, array.strides, spec.dtype)
-                    place = written.get(key) or _append(file, spill, array, dtype)
+                    place = written.get(key) or _Place(spill, *_append(file, array, dtype))
                     written[key] = place
                 places[path] = place
         return places
@@ -101,12 +104,49 @@ class WeightFiles:
     def packed(self, program: Program, params: ParamMap) -> WeightFiles:
         """The parameters of a plan's program: those that are as they were stay where they are.
 
+        The others are kept in nest's cache where they are made of files that last.
+
         Raises:
             WeightsError: the temporary file of the others cannot be written.
         """
         kept = {path: e.name for path, e in params.expressions.items() if isinstance(e, Source)}
         made = ParamMap({path: e for path, e in params.expressions.items() if path not in kept})
-        return WeightFiles(parameters(program), _PACKER.packed(made, self._array), (self, kept))
+        specs = parameters(program)
+        found = self._kept(specs, made)
+        if found is None:
+            return WeightFiles(specs, _PACKER.packed(made, self._array), (self, kept))
+        return WeightFiles(specs, {}, (self, kept), found)
+
+    def _kept(self, specs: Mapping[str, ParamSpec], made: ParamMap) -> dict[str, _Place] | None:
+        """Where what a plan makes lies in nest's cache, made now if need be; None where it cannot be kept."""
+        cache, sources = (
+            MadeWeights(),
+            sorted({name for e in made.expressions.values() for name in _sources(e)}),
+        )
+        places = [self._places[name] for name in sources]
+        lasting = all(place.file.parent != self._folder for place in places)
+        if not made.expressions or not lasting or cache.folder.absolute().anchor != self._folder.anchor:
+            return None
+        recipes = {
+            path: f"{expression!r} {specs[path].dtype}" for path, expression in made.expressions.items()
+        }
+        of = [
+            (p.file, p.offset, p.length, f"{n} {self._specs[n]}")
+            for n, p in zip(sources, places, strict=True)
+        ]
+        if (key := key_of(recipes, of)) is None:
+            return None
+
+        def write(file: BinaryIO) -> dict[str, Extent]:
+            arrays = _PACKER.packed(made, self._array)
+            return {
+                path: _append(file, array, numpy_dtype(specs[path].dtype)) for path, array in arrays.items()
+            }
+
+        found = cache.get(key) or cache.put(key, write)
+        if found is None or found[1].keys() != made.expressions.keys():
+            return None
+        return {path: _Place(found[0], *extent) for path, extent in found[1].items()}
 
     def _array(self, path: str) -> Array:
         """A parameter as it lies in its file."""
@@ -164,14 +204,22 @@ _PACKER = Packer(
 )
 
 
-def _append(file: BinaryIO, path: Path, array: Array, dtype: np.dtype[Any]) -> _Place:
+def _sources(expression: Expr) -> Iterator[str]:
+    """The parameters that one is made of."""
+    if isinstance(expression, Source):
+        yield expression.name
+    for part in expression.parts:
+        yield from _sources(part)
+
+
+def _append(file: BinaryIO, array: Array, dtype: np.dtype[Any]) -> Extent:
     """Write an array at the end of a file, in another type where it has one."""
     file.write(b"\0" * (-file.tell() % _ALIGNMENT))
     start = file.tell()
     flat = array.reshape(-1)
     for first in range(0, flat.size, _CHUNK):
         file.write(np.ascontiguousarray(flat[first : first + _CHUNK], dtype).view(np.uint8).data)
-    return _Place(path, start, file.tell() - start)
+    return start, file.tell() - start
 
 
 def _mapped(array: Array, dtype: np.dtype[Any]) -> _Place | None:
