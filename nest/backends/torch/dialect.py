@@ -43,7 +43,7 @@ class TorchDialect(Dialect):
             "update_cache",
             "causal_mask",
             "attention",
-            "attend",
+            "kernels",
             "rms_norm",
             "rope",
             "peak",
@@ -114,8 +114,16 @@ def _not(w: MethodWriter, n: Node) -> Expr:
     return Unary("~", w.expr(n.inputs[0]))
 
 
+def _is_fast(w: MethodWriter) -> bool:
+    return getattr(w.dialect, "plan", "exact") == "fast"
+
+
 @rule("gelu")
 def _gelu(w: MethodWriter, n: Node) -> Expr:
+    x = n.inputs[0]
+    made = x.node if isinstance(x, Value) and len(w.uses[id(x)]) == 1 and id(x) not in w.names.of else None
+    if made is not None and not n.attrs["approximate"] and _is_conv1d(w, made):
+        return _conv1d(w, made, activation=literal("gelu"))
     kwargs: dict[str, Expr] = {"approximate": literal("tanh")} if n.attrs["approximate"] else {}
     return torch_function("F.gelu", w.expr(n.inputs[0]), **kwargs)
 
@@ -270,6 +278,8 @@ def _expert_linear(w: MethodWriter, n: Node) -> Expr:
 
 @rule("conv")
 def _conv(w: MethodWriter, n: Node) -> Expr:
+    if _is_conv1d(w, n):
+        return _conv1d(w, n)
     spatial = n.outputs[0].type.rank - 2
     kwargs: dict[str, Expr] = {}
     for name, default in (("stride", 1), ("padding", 0)):
@@ -280,6 +290,19 @@ def _conv(w: MethodWriter, n: Node) -> Expr:
         kwargs["groups"] = Raw(w.dim(n.attrs["groups"]))
     inputs = [w.expr(x) for x in n.inputs if x is not None]
     return torch_function(f"F.conv{spatial}d", *inputs, **kwargs)
+
+
+def _is_conv1d(w: MethodWriter, n: Node) -> bool:
+    """Whether it is a convolution over time that the plan has a kernel for."""
+    one = Dim.constant(1)
+    return _is_fast(w) and n.op == "conv" and n.outputs[0].type.rank == 3 and n.attrs["groups"].same(one)
+
+
+def _conv1d(w: MethodWriter, n: Node, **kwargs: Expr) -> Expr:
+    kwargs |= {name: literal(n.attrs[name][0]) for name in ("padding", "stride")}
+    return torch_function(
+        "kernels.conv1d", *(literal(None) if x is None else w.expr(x) for x in n.inputs), **kwargs
+    )
 
 
 @rule("max_pool")
@@ -294,12 +317,16 @@ def _max_pool(w: MethodWriter, n: Node) -> Expr:
 @rule("layer_norm")
 def _layer_norm(w: MethodWriter, n: Node) -> Expr:
     x, weight, bias = _args(w, n)
+    if _is_fast(w):
+        return torch_function("kernels.layer_norm", x, weight, bias, literal(n.attrs["eps"]))
     size = Listing(w.dims(n.outputs[0].type.shape[-1:]), "()")
     return torch_function("F.layer_norm", x, size, weight, bias, eps=literal(n.attrs["eps"]))
 
 
 @rule("rms_norm")
 def _rms_norm(w: MethodWriter, n: Node) -> Expr:
+    if _is_fast(w):
+        return torch_function("kernels.rms_norm", *_args(w, n), literal(n.attrs["eps"]))
     return w.helper("rms_norm", *_args(w, n), literal(n.attrs["eps"]))
 
 
@@ -341,8 +368,8 @@ def _attention(w: MethodWriter, n: Node) -> Expr:
         return w.helper("attend_shared", w.expr(q), w.expr(k), w.expr(v), **kwargs)
     if grouped:
         kwargs["enable_gqa"] = literal(True)
-    if getattr(w.dialect, "plan", "exact") == "fast":
-        return w.helper("attend", w.expr(q), w.expr(k), w.expr(v), **kwargs)
+    if _is_fast(w):
+        return torch_function("kernels.attend", w.expr(q), w.expr(k), w.expr(v), **kwargs)
     return torch_function("F.scaled_dot_product_attention", w.expr(q), w.expr(k), w.expr(v), **kwargs)
 
 

@@ -201,7 +201,6 @@ HELPERS = {
         top_k,
         expert_linear,
         repeat,
-        attend,
         attend_shared,
         table,
     )

@@ -34,7 +34,7 @@ from nest.errors import CallError, DefinitionError
 from nest.ir.inventory import parameters, states
 from nest.ir.plan import Plan
 from nest.ir.plan import plan as make_plan
-from nest.ir.program import Function, Program
+from nest.ir.program import Function, Program, Value, path_text
 
 __all__ = ["ModelInfo", "TorchModel", "TorchSession", "build"]
 
@@ -354,8 +354,24 @@ def twin(model: TorchModel, plan: Plan) -> TorchModel:
         with torch.no_grad():
             packed = _packer(model.device).packed(plan.params, params.__getitem__) if plan.params else params
         other.load_state_dict(packed, assign=True)
-        known = _TWINS[model] = now, other.to(model.device)
+        other = other.to(model.device)
+        if model.device.type == "cuda":
+            _store_time_major(other, plan.program)
+        known = _TWINS[model] = now, other
     return known[1]
+
+
+def _store_time_major(model: TorchModel, program: Program) -> None:
+    """Let weights of convolutions over time lie in memory as [Out, taps, In], which is how their kernel reads them."""
+    convs = [
+        n for f in program.functions() for n in f.nodes if n.op == "conv" and n.outputs[0].type.rank == 3
+    ]
+    for weight in (n.inputs[1].node for n in convs if isinstance(n.inputs[1], Value)):
+        if weight is not None and weight.op == "param" and "*" not in weight.attrs["path"]:
+            *owner, name = weight.attrs["path"]
+            block = model.get_submodule(path_text(tuple(owner)))
+            turned = getattr(block, name).detach().transpose(1, 2).contiguous().transpose(1, 2)
+            setattr(block, name, nn.Parameter(turned))
 
 
 def _packer(device: torch.device) -> Packer:

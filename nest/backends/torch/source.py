@@ -66,6 +66,8 @@ def _imports(body: str) -> Iterator[str]:
     )
     if re.search(r"\bF\.", body):
         yield "from torch.nn import functional as F"
+    if re.search(r"\bkernels\.", body):
+        yield "from nest.backends.torch import kernels"
     if "Callable[" in body:
         yield "from collections.abc import Callable"
     if "SimpleNamespace" in body:

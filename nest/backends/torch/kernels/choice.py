@@ -1,0 +1,105 @@
+"""Which kernel an op has on which device and for which shape. Times are of one H200: see docs/speed.md."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from nest.backends.torch import helpers
+
+__all__ = ["attend", "conv1d", "layer_norm", "rms_norm"]
+
+_LEAST_KEYS = 1024
+_FEW_BLOCKS = 200
+"""Attention goes in parts where blocks of 64 queries are fewer: a third more than an H200 has processors."""
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
+    """The norm of the last axis, by its mean and deviation."""
+    if _suits(x):
+        from nest.backends.torch.kernels.many_rows import Norm, norm_rows
+
+        return norm_rows(x, Norm("layer", weight, bias, eps))
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    """x / sqrt(mean(x*x) + eps) * weight over the last axis."""
+    if _suits(x):
+        from nest.backends.torch.kernels.many_rows import Norm, norm_rows
+
+        return norm_rows(x, Norm("rms", weight, None, eps))
+    return helpers.rms_norm(x, weight, eps)
+
+
+def conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    stride: int = 1,
+    padding: int = 0,
+    activation: str | None = None,
+) -> Tensor:
+    """activation(conv(x) + bias) over time: [B, C, T] to [B, N, T'].
+
+    The kernel takes and gives time before channels, and what it gives is a view of that, so that no copy is made
+    between two of them. A weight that lies in memory as [N, taps, C] is not copied either.
+
+    Args:
+        activation: None or `gelu`, the error function's.
+    """
+    if _suits(x) and weight.shape[1] % 8 == 0:
+        from nest.backends.torch.kernels.conv import conv_rows
+
+        y = conv_rows(
+            x.transpose(1, 2).contiguous(), weight.transpose(1, 2).contiguous(), bias,
+            stride=stride, padding=padding, activation=activation,
+        )  # fmt: skip
+        return y.transpose(1, 2)
+    y = F.conv1d(x, weight, bias, stride=stride, padding=padding)
+    return y if activation is None else F.gelu(y)
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """`helpers.attend`; few heads with many queries and keys see parts of the keys at once."""
+    B, H, Q, E = q.shape
+    plain = attn_mask is None and not is_causal and not enable_gqa
+    idle = Q >= 64 and k.shape[2] >= _LEAST_KEYS and B * H * -(-Q // 64) <= _FEW_BLOCKS
+    fits = E in (32, 64, 128) and all(t.stride(3) == 1 for t in (q, k, v))
+    if plain and idle and fits and _suits(q):
+        from nest.backends.torch.kernels.encoder_attention import attend_all
+
+        return attend_all(q, k, v, scale=scale)
+    return helpers.attend(q, k, v, attn_mask, is_causal, scale, enable_gqa)
+
+
+def _suits(x: Tensor) -> bool:
+    """Whether kernels of nest's own take it."""
+    return (
+        x.is_cuda
+        and x.dtype in (torch.float16, torch.bfloat16)
+        and not torch.is_grad_enabled()
+        and not torch.compiler.is_compiling()
+        and x.numel() > 0
+        and x.device.index == torch.cuda.current_device()
+        and _triton(x.device.index)
+    )
+
+
+@cache
+def _triton(device: int) -> bool:
+    """Whether there is Triton, and a device that its matrix products of 16 bits run on."""
+    return find_spec("triton") is not None and torch.cuda.get_device_capability(device) >= (8, 0)
