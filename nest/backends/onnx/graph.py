@@ -188,6 +188,10 @@ class Graph:
 
     # -- loops -------------------------------------------------------------------------------------------------
 
+    def is_outside(self, x: Tensor) -> bool:
+        """Whether a body is being built, and a value is none of its own."""
+        return self._depth.get(id(x.value), 0) < len(self._scopes) - 1
+
     def begin(self, types: Sequence[Type]) -> list[Tensor]:
         """Start the body of a loop that carries values of these types; the values inside it."""
         self._scopes.append([])

@@ -47,6 +47,8 @@ def attention(
     unmasked = plain and not causal and all(x is None for x in (mask, bias, kv_len, softcap))
     if low.graph.contrib and many and unmasked and q.dtype == "f32" and q.shape[1].same(k.shape[1]):
         return _tiled(low, q, k, v, scale)
+    if one_query and unmasked and _gains_by_turning(low, q, k, v):
+        return _turned(low, q, k, v, scale)
     length = _length(low, k, pos, kv_len)
     causal = causal and pos is None
     extra = _extra(low, q, k, mask, bias)
@@ -69,6 +71,25 @@ def _tiled(low: Lowering, q: Tensor, k: Tensor, v: Tensor, scale: float | None) 
     y = low.op("MultiHeadAttention", *flat, domain=CONTRIB, num_heads=heads, scale=scale)
     after = (q.shape[0], q.shape[2], q.shape[1], v.shape[3])
     return low.graph.transpose(low.dims.reshape(y, (*after[:2], size), after), (0, 2, 1, 3))
+
+
+def _gains_by_turning(low: Lowering, q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether each iteration of a loop goes through many keys that are made outside of it, as of a window of audio."""
+    many = k.shape[2].value is not None and k.shape[2].value >= _MANY
+    alike = q.dtype == "f32" and q.shape[1].same(k.shape[1])
+    return low.graph.contrib and many and alike and all(map(low.graph.is_outside, (k, v)))
+
+
+def _turned(low: Lowering, q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> ir.Value:
+    """Of one query, with the slots as the last axis: products then read a row of the keys at a time, not one key.
+
+    Turning them takes as long as some six iterations gain by it.
+    """
+    keys, values = (low.graph.transpose(x, (0, 1, 3, 2)) for x in (k, v))
+    factor = int(q.shape[3]) ** -0.5 if scale is None else scale
+    scores = low.op("FusedMatMul", q, keys, domain=CONTRIB, alpha=factor)
+    weights = low.op("Softmax", scores, axis=-1)
+    return low.op("FusedMatMul", weights, values, domain=CONTRIB, transB=1)
 
 
 def _length(low: Lowering, k: Tensor, pos: Tensor | None, kv_len: Tensor | None) -> ir.Value | None:
