@@ -167,6 +167,18 @@ def test_large_caches_are_stepped_on_onnx(monkeypatch: pytest.MonkeyPatch) -> No
     assert "greedy" not in calls
 
 
+def test_twice_as_large_ones_are_not_by_the_fast_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loops carry what was written, half of the slots on average."""
+    from nest.backends.onnx import session as sessions
+
+    session = model_on("onnx").new_session(Batch=3, plan="fast")
+    caches = sum(a.nbytes for path, a in session.state_dict().items() if ".self_" in path)
+    monkeypatch.setattr(sessions, "_LOOP_BYTES", caches // 6)
+    assert session.whole_decodes
+    monkeypatch.setattr(sessions, "_LOOP_BYTES", caches // 6 - 1)
+    assert not session.whole_decodes
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
