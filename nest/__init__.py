@@ -67,8 +67,9 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         from nest._collector import held
+        from nest._timing import stretch
 
-        with held():
+        with held(), stretch(f"import {_HOME[name]}"):
             value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
         return value

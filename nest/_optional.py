@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from types import ModuleType
 
+from nest._timing import stretch
 from nest.errors import MissingDependencyError
 
 
@@ -26,7 +28,10 @@ def need(module: str, *, extra: str, purpose: str) -> ModuleType:
         MissingDependencyError: `module` is not installed, or is and cannot be imported.
     """
     try:
-        return importlib.import_module(module)
+        if module in sys.modules:
+            return importlib.import_module(module)
+        with stretch(f"import {module}"):
+            return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise _missing(error.name or module, extra, purpose) from error
     except ImportError as error:  # a library that it needs is not there, or is of another version

@@ -10,6 +10,7 @@ from typing import Any, Literal, SupportsIndex, cast
 
 from nest._collector import held
 from nest._optional import need, need_installed
+from nest._timing import stretch, timed
 from nest.backends._symbols import positive
 from nest.backends.installed import BACKENDS as KNOWN
 from nest.backends.installed import ORDER, first_installed
@@ -30,6 +31,7 @@ _SESSION = ("Batch", "Capacity")
 Pinned = Literal["pinned"]
 
 
+@timed("load")
 def load(
     name: str | os.PathLike[str] | Entry | type[Block],
     *,
@@ -126,7 +128,8 @@ def load(
             kept = native.get("param_dtype")
             made_with = {**generics, **_bound(program)}
             recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend, kept))
-        return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
+        with stretch(f"make the {backend} model"):
+            return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
 
 
 def _check(weights: Any, seed: Any) -> None:
@@ -189,6 +192,7 @@ def program_of(
     return _program(name, entry, None, {n: v for n, v in generics.items() if n not in _SESSION}, trust_source)
 
 
+@timed("read the entry")
 def _entry(name: str | os.PathLike[str] | Entry | type[Block]) -> Entry | None:
     if isinstance(name, Entry):
         return name
@@ -199,6 +203,7 @@ def _entry(name: str | os.PathLike[str] | Entry | type[Block]) -> Entry | None:
     raise CallError(f"nest.load takes an entry's name or directory, or a block's class; got {name!r}.")
 
 
+@timed("elaborate")
 def _program(
     name: Any,
     entry: Entry | None,
@@ -404,10 +409,12 @@ def _parameters(
     if weights == "pinned":
         pinned = entry.manifest.weights.files if entry.manifest.weights else []
         names = [f.name for f in pinned if f.name.endswith(".safetensors")]
-        fetched = fetch(entry, names, **fetching)
+        with stretch("fetch or verify files"):
+            fetched = fetch(entry, names, **fetching)
         checkpoint, notes = open_checkpoint([fetched.files[n] for n in names]), tuple(fetched.notes)
     try:
-        arrays = bind(specs, entry.bindings, checkpoint, source=entry.name, generics=_bound(program))
+        with stretch("bind"):
+            arrays = bind(specs, entry.bindings, checkpoint, source=entry.name, generics=_bound(program))
     except BindingError as error:
         if changed := _changed(program, entry):
             raise BindingError(

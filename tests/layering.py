@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-BASE = ("errors", "_suggest", "_optional", "_collector")
+BASE = ("errors", "_suggest", "_optional", "_collector", "_timing", "_trace_times")
 ORDER = (
     "ir", "layers", "loops", "registry", "weights", "backends", "loading", "checking",
     "adopting", "tasks", "verify", "evaluating", "export", "bench", "catalog", "cli",
@@ -17,7 +17,9 @@ LOWEST = {
     "errors": (),
     "_suggest": (),
     "_collector": (),
-    "_optional": ("errors",),
+    "_optional": ("errors", "_timing"),
+    "_timing": ("_trace_times",),
+    "_trace_times": (),
     "_env": ("errors",),
     "ir": ("errors", "_suggest"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from nest._timing import TRACED, stretch
 from nest.backends._default import HoldsDefault, call_default
 from nest.backends._saved import read_session, write_session
 from nest.backends._states import (
@@ -57,6 +59,11 @@ class BaseSession:
         self._constants: dict[Hashable, Any] = {}
         self._lost: dict[str, str] = {}
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if TRACED and "call" in vars(cls):
+            cls.call = _noted(cls.call)  # type: ignore[method-assign]
+
     @property
     def whole_decodes(self) -> bool:
         """Whether one call of a loop such as `greedy` is the fast way to decode here; else its entries are, in turn."""
@@ -67,6 +74,10 @@ class BaseSession:
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an entry: see `EntryCall` for what is checked."""
         raise NotImplementedError
+
+    def _settled(self, result: Any) -> Any:
+        """A result whose computation has ended: where a call only begins it, waited for."""
+        return result
 
     def numpy(self, value: Any) -> Any:
         """A result as a numpy array on the host."""
@@ -289,6 +300,17 @@ class BaseSession:
     def __repr__(self) -> str:
         symbols = ", ".join(f"{n}={v}" for n, v in self.symbols.items())
         return f"<{type(self).__name__} of {self.program.name}, {symbols}>"
+
+
+def _noted(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A session's `call` under the name of its entry, in times that are asked for."""
+
+    @functools.wraps(call)
+    def noted(session: BaseSession, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        with stretch(name):
+            return session._settled(call(session, name, args, kwargs))
+
+    return noted
 
 
 def _others(session: BaseSession) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from nest._timing import stretch, timed
 from nest.errors import InputError
 from nest.registry import find
 from nest.tasks._kinds import kind_of
@@ -13,6 +14,7 @@ _FETCH_OPTIONS = ("local_files_only", "token", "cache_dir", "progress")
 _BACKEND_OPTIONS = ("device", "precision", "dtype", "providers", "threads", "session_options")
 
 
+@timed("pipeline")
 def pipeline(
     name_or_model: Any,
     *,
@@ -51,7 +53,9 @@ def pipeline(
         asked = {name: value for name, value in load_options.items() if name in _BACKEND_OPTIONS}
         if backend is None:
             backend = chosen_backend(extras=kind.extras, **asked)
-        return kind.make(load(name, backend=backend, **load_options), plan, **fetch_options)
+        model = load(name, backend=backend, **load_options)
+        with stretch("tokenizer and settings"):
+            return kind.make(model, plan, **fetch_options)
     given = [*(["backend"] if backend is not None else []), *load_options]
     if given:
         raise InputError(

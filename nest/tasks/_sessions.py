@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from nest._timing import stretch
+
 __all__ = ["Sessions", "plan_option", "session_options"]
 
 
@@ -29,7 +31,8 @@ class Sessions:
         try:
             session = self._idle.pop()
         except IndexError:
-            session = self._model.new_session(**self._options)
+            with stretch("new session"):
+                session = self._model.new_session(**self._options)
         yield session
         self._idle.append(session)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from nest._timing import stretch
 from nest.tasks._sessions import session_options
 
 __all__ = ["SizedSessions"]
@@ -39,7 +40,8 @@ class SizedSessions:
         session = self._found(rows, capacity)
         if session is None:
             options = session_options(self.model, self.plan)
-            session = self.model.new_session(Batch=rows, Capacity=capacity, **options)
+            with stretch("new session"):
+                session = self.model.new_session(Batch=rows, Capacity=capacity, **options)
         yield session
         self._idle.append((rows, capacity, session))
         while len(self._idle) > _MOST_IDLE:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nest._optional import need
+from nest._timing import timed
 from nest.errors import WeightsError
 from nest.tasks.text import TruncatedTextWarning
 
@@ -55,6 +56,7 @@ class CaptionTokenizer:
         self._before = [] if begin is None else [begin]
         self._after = [] if end is None else [end]
 
+    @timed("tokenise")
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text.
 

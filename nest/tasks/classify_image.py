@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nest._timing import timed
 from nest.errors import InputError
 from nest.tasks._image_batches import BATCH, ImageEncoder, listed
 from nest.tasks.image import ImageSource, is_one
@@ -40,6 +41,7 @@ class ImageClassifier:
         self.model = model
         self.labels = list(labels)
 
+    @timed("classify")
     def __call__(
         self, images: ImageSource | Sequence[ImageSource], *, top: int = 5, batch_size: int = BATCH
     ) -> list[Label] | list[list[Label]]:

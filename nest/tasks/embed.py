@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nest._timing import timed
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
 from nest.tasks._sessions import Sessions, plan_option
@@ -45,6 +46,7 @@ class Embedder:
         self.prompts = dict(prompts or {})
         self._sessions = Sessions(model, **plan_option(plan))
 
+    @timed("embed")
     def __call__(
         self,
         texts: str | Iterable[str],

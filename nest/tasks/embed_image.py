@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nest._timing import timed
 from nest.tasks._image_batches import BATCH, ImageEncoder, listed
 from nest.tasks.image import ImageSource, is_one
 from nest.tasks.pixels import PixelSettings
@@ -26,6 +27,7 @@ class ImageEmbedder:
         self.encoder = ImageEncoder(model, settings, plan=plan)
         self.model = model
 
+    @timed("embed")
     def __call__(
         self, images: ImageSource | Sequence[ImageSource], *, batch_size: int = BATCH
     ) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from nest._timing import timed
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
 from nest.tasks._sessions import Sessions, plan_option
@@ -68,6 +69,7 @@ class MaskFiller:
         self, texts: Iterable[str], *, top: int = ..., batch_size: int = ..., budget: int = ...
     ) -> list[Filled]: ...
 
+    @timed("fill")
     def __call__(
         self, texts: str | Iterable[str], *, top: int = 5, batch_size: int = BATCH_SIZE, budget: int = BUDGET
     ) -> Filled | list[Filled]:

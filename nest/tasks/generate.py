@@ -10,6 +10,7 @@ from typing import Any, Literal, SupportsIndex, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from nest._timing import timed
 from nest.errors import InputError
 from nest.tasks._sized_sessions import SizedSessions
 from nest.tasks._streaming import Pace, Stream
@@ -56,6 +57,7 @@ class Generator:
         self, prompt: Sequence[str], *, batch_size: int = ..., **settings: Unpack[Settings]
     ) -> list[Generation]: ...
 
+    @timed("generate")
     def __call__(
         self, prompt: str | Sequence[str], *, batch_size: int = _BATCH, **settings: Unpack[Settings]
     ) -> Generation | list[Generation]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nest._timing import timed
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
 from nest.tasks._image_batches import BATCH, ImageEncoder, listed
@@ -40,6 +41,7 @@ class ImageTextMatcher:
         self.model = model
         self.tokenizer = tokenizer
 
+    @timed("match")
     def __call__(
         self,
         images: ImageSource | Sequence[ImageSource],

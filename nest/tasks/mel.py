@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from nest._timing import timed
 from nest.errors import InputError
 
 __all__ = ["MelSettings", "log_mel", "mel_filters"]
@@ -41,6 +42,7 @@ class MelSettings:
         return self.samples // self.hop
 
 
+@timed("mel")
 def log_mel(audio: NDArray[np.float32], settings: MelSettings | None = None) -> NDArray[np.float32]:
     """Return the log-mel spectrogram of `audio`, padded with zeros to one window.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest._optional import need
+from nest._timing import timed
 
 __all__ = ["PixelSettings"]
 
@@ -48,6 +49,7 @@ class PixelSettings:
         larger = max(height / self.crop[0], width / self.crop[1])
         return replace(self, resize=round(self.resize * larger), crop=(height, width))
 
+    @timed("pixels")
     def __call__(self, picture: Any) -> NDArray[np.float32]:
         """A `PIL.Image.Image` of mode RGB as float32 [3, height, width].
 

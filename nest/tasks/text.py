@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nest._optional import need
+from nest._timing import timed
 from nest.errors import InputError, ManifestError, WeightsError
 
 __all__ = ["EncodedText", "TextTokenizer", "TruncatedTextWarning", "checked_texts", "refuse_halves"]
@@ -60,6 +61,7 @@ class TextTokenizer:
                 f"special_tokens_map.json has it."
             )
 
+    @timed("tokenise")
     def __call__(self, texts: Sequence[str]) -> list[EncodedText]:
         """The ids of each text, no more than `max_tokens`.
 

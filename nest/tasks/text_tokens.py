@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nest._optional import need
+from nest._timing import timed
 from nest.errors import WeightsError
 from nest.tasks.text import refuse_halves
 from nest.tasks.tokens import byte_of_letter
@@ -58,6 +59,7 @@ class DecoderTokenizer:
         self._added = {token: entry.content for token, entry in added.items()}
         self.size = self._tokenizer.get_vocab_size(with_added_tokens=True)
 
+    @timed("tokenise")
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Return the ids of `text`. Control tokens that are spelled in it, as `<|im_end|>`, are read as such.
 
@@ -103,6 +105,7 @@ class TextDecoder:
         self._strips = strips
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
 
+    @timed("detokenise")
     def push(self, token: int) -> str:
         """Return what `token` completes; bytes that can belong to no character give U+FFFD."""
         return self._stripped(

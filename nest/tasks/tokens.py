@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nest._optional import need
+from nest._timing import timed
 from nest.errors import WeightsError
 
 __all__ = ["TIMESTAMP_SECONDS", "Tokenizer", "byte_of_letter"]
@@ -42,6 +43,7 @@ class Tokenizer:
         self._control: dict[int, str] = {entry["id"]: entry["content"] for entry in tables["added_tokens"]}
         self._names: dict[int, str] = {token: name for name, token in tables["model"]["vocab"].items()}
 
+    @timed("tokenise")
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`. The spelling of a control token, as `<|endoftext|>`, is mere text.
 
@@ -67,6 +69,7 @@ class Tokenizer:
         """
         return "".join(text for text, _ in self.pieces(ids, skip_special=skip_special))
 
+    @timed("detokenise")
     def pieces(self, ids: Iterable[int], *, skip_special: bool = True) -> list[tuple[str, tuple[int, ...]]]:
         """Cut `ids` into the shortest runs that hold whole characters.
 

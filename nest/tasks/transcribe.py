@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from nest._timing import timed
 from nest.errors import InputError
 from nest.tasks import audio as audio_files
 from nest.tasks._branches import Branches
@@ -57,6 +58,7 @@ class Transcriber:
         self.batches = SizedSessions(model, rules.positions, plan)
         self.branches = Branches()
 
+    @timed("transcribe")
     def __call__(
         self,
         audio: AudioSource,

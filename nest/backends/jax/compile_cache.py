@@ -12,6 +12,8 @@ from typing import Any
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
+from nest._timing import TRACED
+from nest.backends.jax.trace_times import note_compilations
 from nest.weights.cache import cache_root
 
 __all__ = ["use_compile_cache"]
@@ -22,6 +24,8 @@ def use_compile_cache() -> Path | None:
 
     The setting is jax's own and holds for the process. Returns the folder, or None where nothing was set.
     """
+    if TRACED:
+        note_compilations()
     config: Any = jax.config
     if config.jax_compilation_cache_dir is not None or not config.jax_enable_compilation_cache:
         return None

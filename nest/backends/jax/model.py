@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jax.export import Exported
 
+from nest._timing import stretch
 from nest.backends.jax.axes import parameter_axes
 from nest.backends.jax.compile_cache import use_compile_cache
 from nest.backends.jax.engine import Engine, States
@@ -122,7 +123,8 @@ class JaxModel(HoldsDefault):
             **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
         """
         values = session_symbols(self.program, {**self._session, **symbols})
-        made = make_plan(self.program, plan)
+        with stretch(f"plan {plan}"):
+            made = make_plan(self.program, plan)
         engine, packed = self._engine, None
         if made.params is not None:
             if plan not in self._plans:
@@ -209,7 +211,9 @@ def build(
     """
     use_compile_cache()
     place = placement(program, device_of(device), sharding)
-    return JaxModel(program, placed(program, params, place, param_dtype), place=place, **info)
+    with stretch("put the weights"):
+        arrays = placed(program, params, place, param_dtype)
+    return JaxModel(program, arrays, place=place, **info)
 
 
 def skeleton(program: Program, **info: Any) -> JaxModel:

@@ -152,6 +152,9 @@ class JaxSession(BaseSession):
             )
         self._states = {n: jnp.array(given[n], copy=True) for n in self._states}
 
+    def _settled(self, result: Any) -> Any:
+        return jax.block_until_ready(result)  # type: ignore[no-untyped-call]
+
     def numpy(self, value: Array) -> np.ndarray[Any, Any]:
         return on_host(value)
 

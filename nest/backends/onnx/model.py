@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
 
+from nest._timing import stretch
 from nest.backends.onnx.options import Options, Provider
 from nest.backends.onnx.runtime import Runtime
 from nest.backends.onnx.session import OnnxSession, call_stateless
@@ -83,13 +84,15 @@ class OnnxModel(HoldsDefault):
             return self.runtime
         with self._planning:
             if name not in self._plans:
-                made = plan(self.program, name, shortlists=True, packed=False)
+                with stretch(f"plan {name}"):
+                    made = plan(self.program, name, shortlists=True, packed=False)
                 self._plans[name] = self.runtime if made.name == "exact" else self._made(made)
             return self._plans[name]
 
     def _made(self, made: Plan) -> Runtime:
         weights, options = self.runtime.weights, self.runtime.options
-        packed = weights if made.params is None else weights.packed(made.program, made.params)
+        with stretch("pack the weights"):
+            packed = weights if made.params is None else weights.packed(made.program, made.params)
         return Runtime(self.program, packed, options, made)
 
     def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
@@ -147,7 +150,8 @@ def build(
             f"{program.name}: the onnx backend does not compute in bf16, for which ONNX Runtime has no kernels on the "
             f"CPU; load it with dtype='f32' or dtype='f16'."
         )
-    weights = WeightFiles(parameters(program), params)
+    with stretch("place the weights"):
+        weights = WeightFiles(parameters(program), params)
     options = Options(
         providers=providers, threads=threads, session_options=session_options, folder=weights.root
     )

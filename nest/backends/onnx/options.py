@@ -10,6 +10,7 @@ from typing import Any
 import onnxruntime as ort
 
 from nest._suggest import did_you_mean
+from nest._timing import stretch
 from nest.errors import CallError
 
 __all__ = ["Options", "available_cores", "message"]
@@ -81,7 +82,8 @@ class Options:
         """
         try:
             options = self.session_options(prepacked=_BYTES in model)
-            session = ort.InferenceSession(model, options, providers=self.providers)
+            with stretch(f"session {label.rpartition('.')[2]}"):
+                session = ort.InferenceSession(model, options, providers=self.providers)
         except Exception as error:
             raise CallError(f"ONNX Runtime cannot make a session for {label}: {message(error)}") from error
         session.disable_fallback()

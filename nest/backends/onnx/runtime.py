@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import onnxruntime as ort
 
+from nest._timing import stretch
 from nest.backends.calls import EntryCall
 from nest.backends.onnx.arrays import HostArrays
 from nest.backends.onnx.graph_cache import GraphCache, sources_digest
@@ -85,7 +86,8 @@ class Runtime:
 
     def _prepare(self, name: str) -> Prepared:
         check = EntryCall(self.program, name, self.arrays)
-        ports, model = self._graph(name)
+        with stretch(f"graph {name}"):
+            ports, model = self._graph(name)
         label = f"{self.program.name}.{name}"
         return Prepared(label, ports, self.options.session(model, label), check)
 
@@ -95,10 +97,11 @@ class Runtime:
         found = self.cache.get(key)
         if found is not None:
             return found[0], self.weights.present(found[1])
-        import onnx_ir as ir
+        with stretch(f"make the graph {name}"):
+            import onnx_ir as ir
 
-        graph = self.lowered(name)
-        model = ir.to_proto(graph.model).SerializeToString()
+            graph = self.lowered(name)
+            model = ir.to_proto(graph.model).SerializeToString()
         self.cache.put(key, graph.ports, self.weights.lasting(model))
         return graph.ports, model
 

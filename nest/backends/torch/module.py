@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from nest._timing import stretch
 from nest.backends.calls import EntryCall
 from nest.backends.generated import load_generated
 from nest.backends.packing import Packer
@@ -204,6 +205,11 @@ class TorchSession(BaseSession):
         """Results that are views of states, copied: the next call writes the states in place."""
         return results.clone() if isinstance(results, torch.Tensor) else tuple(r.clone() for r in results)
 
+    def _settled(self, result: Any) -> Any:
+        if self.model.device.type == "cuda":
+            torch.cuda.synchronize(self.model.device)
+        return result
+
     def numpy(self, value: torch.Tensor) -> np.ndarray[Any, Any]:
         return self.arrays.numpy(value)
 
@@ -263,11 +269,13 @@ def build(
     Arrays are taken without a copy where their type is the program's and the device is the CPU.
     """
     target = checked_device(device)
-    model = skeleton(program, **info)
+    with stretch("generate the module"):
+        model = skeleton(program, **info)
     types = {path: DTYPES[spec.dtype] for path, spec in parameters(program).items()}
-    tensors = {path: _tensor(array).to(types[path]) for path, array in params.items()}
-    model.load_state_dict(tensors, assign=True, strict=True)
-    return model.to(target)
+    with stretch("put the weights"):
+        tensors = {path: _tensor(array).to(types[path]) for path, array in params.items()}
+        model.load_state_dict(tensors, assign=True, strict=True)
+        return model.to(target)
 
 
 def checked_device(name: torch.device | str) -> torch.device:
@@ -350,8 +358,9 @@ def twin(model: TorchModel, plan: Plan) -> TorchModel:
     now = plan.name, [(id(p), p._version) for p in params.values()]
     known = _TWINS.get(model)
     if known is None or known[0] != now:
-        other = skeleton(model.program, plan=plan, **_details(model.nest_info))
-        with torch.no_grad():
+        with stretch(f"plan {plan.name}"):
+            other = skeleton(model.program, plan=plan, **_details(model.nest_info))
+        with stretch("pack the weights"), torch.no_grad():
             packed = _packer(model.device).packed(plan.params, params.__getitem__) if plan.params else params
         other.load_state_dict(packed, assign=True)
         other = other.to(model.device)
