@@ -46,17 +46,18 @@ def read_manifest(
     except (RecursionError, ValueError) as error:
         faults.add(file, f"not valid TOML: {_beyond(error)}")
         return None
-    lines, before = key_lines(text), len(faults.found)
+    before = len(faults.found)
     try:
         manifest = Manifest.model_validate(data)
     except pydantic.ValidationError as error:
-        faults.add_validation(file, error, Manifest, lines)
+        faults.add_validation(file, error, Manifest, key_lines(text))
         return None
+    # Lines are looked for where there is a fault, since every load reads a manifest.
     for path, message in check_references(manifest, known):
-        faults.add(file, message, path, lines)
+        faults.add(file, message, path, key_lines(text))
     if name not in (None, manifest.model.name):
         message = f"expected the name of its folder, '{name}'; came '{manifest.model.name}'"
-        faults.add(file, message, ("model", "name"), lines)
+        faults.add(file, message, ("model", "name"), key_lines(text))
     return manifest if len(faults.found) == before else None
 
 

@@ -91,7 +91,10 @@ def _token_ids(generation: Generation, vocabulary: object) -> Iterator[Fault]:
     """Ids that the vocabulary does not have."""
     if not isinstance(vocabulary, int):
         return
-    for name, value in generation.model_dump(exclude={"max_tokens", "alignment_heads"}).items():
+    # Not dumped: a model of pydantic's is made ready for that by the first call, in some milliseconds.
+    for name, value in generation:
+        if name in ("max_tokens", "alignment_heads"):
+            continue
         for key, token in _tokens(name, value):
             if token >= vocabulary:
                 yield ("generation", *key), f"expected a token of Vocab = {vocabulary}; came {token}"
