@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nest.adopting import adopt
     from nest.errors import NestError
     from nest.export import eject, save
+    from nest.footprint import memory
     from nest.loading import load
     from nest.registry import Entry, entries, find
     from nest.tasks import Transcriber, Transcript, pipeline
@@ -38,6 +39,7 @@ __all__ = [
     "ir",
     "layers",
     "load",
+    "memory",
     "pipeline",
     "registry",
     "save",
@@ -58,6 +60,7 @@ _HOME = {
     "entries": "nest.registry",
     "find": "nest.registry",
     "load": "nest.loading",
+    "memory": "nest.footprint",
     "pipeline": "nest.tasks",
     "save": "nest.export",
 }

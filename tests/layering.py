@@ -8,7 +8,7 @@ from pathlib import Path
 
 BASE = ("errors", "_suggest", "_optional", "_collector", "_timing", "_trace_times")
 ORDER = (
-    "ir", "layers", "loops", "registry", "weights", "backends", "loading", "checking",
+    "ir", "layers", "loops", "registry", "weights", "backends", "loading", "footprint", "checking",
     "adopting", "tasks", "verify", "evaluating", "export", "bench", "catalog", "cli",
 )  # fmt: skip
 """Each part may import itself, those before it, and BASE."""

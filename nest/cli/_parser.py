@@ -20,7 +20,7 @@ from nest.cli import (
     _transcribe_options,
     _verify_options,
 )
-from nest.cli._shared_options import NAME, generics, offline, trust
+from nest.cli._shared_options import NAME, at_least, generics, offline, plan, trust
 
 _EPILOG = """\
 examples:
@@ -195,6 +195,31 @@ def _inspect(command: Parser) -> None:
     trust(command)
 
 
+def _memory(command: Parser) -> None:
+    command.add_argument("name", metavar="NAME", help=NAME)
+    command.add_argument("--backend", choices=("torch", "jax", "nnx", "onnx"), default="torch")
+    plan(command)
+    command.add_argument(
+        "--dtype", choices=("f32", "f16", "bf16"), help="of the weights; the entry's if left out"
+    )
+    command.add_argument("--batch", type=at_least(1), default=1, metavar="N", help="rows; 1 if left out")
+    command.add_argument(
+        "--context",
+        "--capacity",
+        type=at_least(1),
+        metavar="N",
+        help="slots of the caches, and positions of a call; what the definition admits if left out",
+    )
+    command.add_argument(
+        "--limit",
+        metavar="SIZE",
+        help="say the largest batch, and the longest context, that fit into so much, such as 24GiB",
+    )
+    generics(command)
+    command.add_argument("--json", action="store_true", help="write JSON")
+    trust(command)
+
+
 _DEBUG = "show the traceback of an error"
 _COMMANDS = {
     "run": ("do the whole job of a model, such as speech to text", _run_options.run),
@@ -213,6 +238,7 @@ _COMMANDS = {
         "print the entries, generics and blocks of a definition, its program or its source",
         _inspect,
     ),
+    "memory": ("say how much memory a model needs, without its weights", _memory),
     "check": ("check that an entry is valid, elaborates and fits its checkpoint", _check),
     "lint": ("check that an entry's folder is as a zoo wants it", _entries),
     "verify": ("measure an entry on every backend against the f64 oracle", _verify_options.verify),
