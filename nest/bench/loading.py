@@ -17,19 +17,29 @@ import statistics
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 __all__ = ["measure"]
 
-SCRIPTS = {
-    "python": "pass",
-    "import nest": "import nest",
-    "import torch": "import torch",
-    "torch and a warm load": "import torch; import nest; nest.load({entry!r}, backend='torch', local_files_only=True)",
-    "torch, load and touch all weights": (
-        "import torch; import nest; m = nest.load({entry!r}, backend='torch', local_files_only=True); "
-        "sum(float(p.sum()) for p in m.state_dict().values())"
-    ),
-}
+FRAMEWORKS = {"torch": "torch", "onnx": "onnxruntime", "jax": "jax"}
+"""Each backend's framework, by the name that it is imported by."""
+
+_LOAD = (
+    "import {framework}; import nest; m = nest.load({{entry!r}}, backend={backend!r}, local_files_only=True)"
+)
+_TOUCH = "; sum(float(p.sum()) for p in m.state_dict().values())"
+
+
+def _scripts() -> dict[str, str]:
+    """What each process runs, of the frameworks that are installed."""
+    found = {"python": "pass", "import nest": "import nest"}
+    for backend, framework in FRAMEWORKS.items():
+        if find_spec(framework) is not None:
+            load = _LOAD.format(framework=framework, backend=backend)
+            found |= {f"import {framework}": f"import {framework}", f"{framework} and a warm load": load}
+            if backend == "torch":
+                found["torch, load and touch all weights"] = load + _TOUCH
+    return found
 
 
 LARGE = {
@@ -69,7 +79,7 @@ def _run(script: str) -> tuple[float, float]:
 
 def measure(entry: str, runs: int) -> dict[str, tuple[float, float]]:
     """Median seconds and peak MiB of each script, run in turn after one round that is not counted."""
-    scripts = {name: text.format(entry=entry) for name, text in SCRIPTS.items()}
+    scripts = {name: text.format(entry=entry) for name, text in _scripts().items()}
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in scripts}
     for round_ in range(runs + 1):
         for name, script in scripts.items():
