@@ -36,6 +36,9 @@ def write_slots(cache: Array, value: Array, pos: Array | int, axis: int, rows: i
     """`cache` with `value` at the slots pos, pos+1, ... of each row along `axis`; `rows` is the axis of rows."""
     if isinstance(pos, int):
         return lax.dynamic_update_slice_in_dim(cache, value, pos, axis)
+    if isinstance(cache.shape[rows], int) and cache.shape[rows] == 1:
+        # Over rows it would be a scatter, whose checks of one index are a GPU kernel of their own.
+        return lax.dynamic_update_slice_in_dim(cache, value, pos[0], axis)
 
     def write(cache: Array, value: Array, pos: Array) -> Array:
         return lax.dynamic_update_slice_in_dim(cache, value, pos, axis - (rows < axis))
