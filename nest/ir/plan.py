@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from nest.errors import CallError
 from nest.ir.parammap import Expr, ParamMap, Source
-from nest.ir.passes import flatten, narrow, pack_projections, shortlist, store_columns
+from nest.ir.passes import (
+    flatten,
+    fuse,
+    fuse_attention,
+    narrow,
+    pack_projections,
+    shortlist,
+    store_columns,
+)
 from nest.ir.program import BlockDef, Path, Program, path_text
 
-__all__ = ["PLANS", "Plan", "plan"]
+__all__ = ["CHANGES", "PLANS", "Plan", "plan"]
 
 PLANS: dict[str, str] = {
     "exact": "the definition as it is written, in full precision: what every other plan is measured against",
@@ -33,44 +42,51 @@ class Plan:
     params: ParamMap | None = None
 
 
-def plan(program: Program, name: str = "exact", *, shortlists: bool = False, packed: bool = True) -> Plan:
+CHANGES: dict[str, str] = {
+    "shortlist": "the likeliest is found by a short list: `peak_of_product`",
+    "columns": "heads are stored by columns",
+    "pack": "projections of one input are one product, and cuts of its result",
+    "fuse": "the steps of a block are few ops: `norm_linear`, `linear_add`, `attend_step`, `attend_heard`, "
+    "`peak_of_linear`",
+}
+"""What `fast` may change beside what every backend gains by, in the order in which it is done."""
+
+
+def plan(program: Program, name: str = "exact", *, changes: Collection[str] = ("columns", "pack")) -> Plan:
     """The plan `name` of a program. `exact` is the program itself.
 
     Args:
-        shortlists: whether the backend has a rule for `peak_of_product`, which finds the likeliest by a short list.
-        packed: whether the backend gains by one product in place of several of one input, and a cut of its result.
+        changes: which of `CHANGES` the backend gains by, on its device.
 
     Raises:
         CallError: there is no such plan.
     """
     if name not in PLANS:
         raise CallError(f"There is no plan '{name}'; nest has {', '.join(PLANS)}.")
-    return (
-        Plan(name, program)
-        if name == "exact" or _loops_below(program)
-        else _fast(name, program, shortlists, packed)
-    )
+    return Plan(name, program) if name == "exact" or _loops_below(program) else _fast(name, program, changes)
 
 
-def _fast(name: str, program: Program, shortlists: bool, packed: bool) -> Plan:
-    """Layers as a whole, heads for the positions that are used, projections of one input packed, heads by columns."""
+def _fast(name: str, program: Program, changes: Collection[str]) -> Plan:
+    """Layers as a whole, heads for the positions that are used, and the changes."""
     flat, paths = flatten(program)
     functions = flat.functions()
     for function in functions:
         narrow(function)
     expressions: dict[str, Expr] = {path: Source(old) for path, old in paths.items()}
     for unit, places in _units(flat.root).values():
-        # Heads first: of two tall matrices packed, the whole is taller still, and no head for that.
-        changes = [store_columns]
-        if shortlists:
-            changes.insert(0, shortlist)
-        if packed:
-            changes.append(pack_projections)
-        for change in changes:
+        for change in [_OF_UNITS[c] for c in _OF_UNITS if c in changes]:
             made = change(unit, functions)
             for place in places:
                 _replace(expressions, place, made)
+    if "fuse" in changes:
+        for function in functions:
+            fuse_attention(function)
+            fuse(function)
     return Plan(name, flat, ParamMap(expressions))
+
+
+# Short lists first: of two tall matrices packed, the whole is taller still, and no head for them.
+_OF_UNITS = {"shortlist": shortlist, "columns": store_columns, "pack": pack_projections}
 
 
 def _units(root: BlockDef) -> dict[int, tuple[BlockDef, list[Path]]]:

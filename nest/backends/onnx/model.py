@@ -85,7 +85,7 @@ class OnnxModel(HoldsDefault):
         with self._planning:
             if name not in self._plans:
                 with stretch(f"plan {name}"):
-                    made = plan(self.program, name, shortlists=True, packed=False)
+                    made = plan(self.program, name, changes=("shortlist", "columns"))
                 self._plans[name] = self.runtime if made.name == "exact" else self._made(made)
             return self._plans[name]
 

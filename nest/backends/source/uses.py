@@ -7,7 +7,7 @@ from nest.ir.program import Node, Value
 
 __all__ = ["EFFECTS", "drop_unused", "touches_state", "uses_of"]
 
-EFFECTS = frozenset({"update", "assign", "while_loop"})
+EFFECTS = frozenset({"update", "assign", "attend_step", "while_loop"})
 """Ops that are statements whatever uses their results."""
 
 

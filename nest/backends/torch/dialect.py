@@ -49,6 +49,7 @@ class TorchDialect(Dialect):
             "peak",
             "top_k",
             "expert_linear",
+            "fused",
             "repeat",
         }
     )
@@ -449,6 +450,45 @@ def _update(w: MethodWriter, n: Node) -> Expr:
             f"The torch backend updates states whose batch axis is 0; {n.attrs['path']} is not."
         )
     return w.helper("update_cache", w.state(n.attrs["path"]), *_args(w, n), axis=literal(n.attrs["axis"]))
+
+
+# -- what the plan `fast` fuses on a GPU: see nest.ir.passes.fuse --------------------------------------------
+
+
+def _fused(w: MethodWriter, n: Node, *given: Expr, **kwargs: Expr) -> Expr:
+    inputs = [literal(None) if x is None else w.expr(x) for x in n.inputs]
+    return torch_function(f"fused.{n.op}", *inputs, *given, **kwargs)
+
+
+def _literals(n: Node, *names: str) -> dict[str, Expr]:
+    return {name: literal(n.attrs[name]) for name in names}
+
+
+@rule("norm_linear")
+def _norm_linear(w: MethodWriter, n: Node) -> Expr:
+    return _fused(w, n, **_literals(n, "kind", "eps", "activation", "gated"))
+
+
+@rule("linear_add", "embed_tokens")
+def _linear_add(w: MethodWriter, n: Node) -> Expr:
+    return _fused(w, n)
+
+
+@rule("peak_of_linear")
+def _peak_of_linear(w: MethodWriter, n: Node) -> Expr:
+    return _fused(w, n, **_literals(n, "kind", "eps"))
+
+
+@rule("attend_heard")
+def _attend_heard(w: MethodWriter, n: Node) -> Expr:
+    return _fused(w, n, **_literals(n, "scale", "split"))
+
+
+@rule("attend_step")
+def _attend_step(w: MethodWriter, n: Node) -> Expr:
+    states = [w.state(n.attrs[name]) for name in ("keys", "values")]
+    sizes = {name: Raw(w.dim(n.attrs[name])) for name in ("heads", "kv_heads", "width")}
+    return _fused(w, n, *states, **sizes, **_literals(n, "scale", "layout", "rope_scale", "eps", "split"))
 
 
 # -- standard layers ---------------------------------------------------------------------------------------

@@ -68,6 +68,8 @@ def _imports(body: str) -> Iterator[str]:
         yield "from torch.nn import functional as F"
     if re.search(r"\bkernels\.", body):
         yield "from nest.backends.torch import kernels"
+    if re.search(r"\bfused\.", body):
+        yield "from nest.backends.torch import fused"
     if "Callable[" in body:
         yield "from collections.abc import Callable"
     if "SimpleNamespace" in body:

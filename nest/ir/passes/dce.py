@@ -6,7 +6,7 @@ from nest.ir.program import Function, Node, Value
 
 __all__ = ["EFFECTS", "eliminate_dead_code", "has_effect"]
 
-EFFECTS = frozenset({"assign", "update"})
+EFFECTS = frozenset({"assign", "update", "attend_step"})
 
 
 def has_effect(node: Node) -> bool:
