@@ -204,10 +204,11 @@ class TorchSession(BaseSession):
                 return method(*native)
         self._intact(used)
         with self._writing(name, written), torch.no_grad(), exact_math(self.model.device, caches=True):
-            if self.graphs is None or _loops(call.function):
+            if self.graphs is None:
                 results = method(*native, self.state)
                 return self._own(results) if call.function.views else results
-            return self.graphs.entry(name, method, native)
+            run = self.graphs.looping if _loops(call.function) else self.graphs.entry
+            return run(name, method, native)
 
     @staticmethod
     def _own(results: Any) -> Any:

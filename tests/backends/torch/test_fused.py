@@ -65,7 +65,9 @@ def results(session: Any, whisper: bool) -> dict[str, Any]:
 
 def test_fused_steps_give_what_the_exact_plan_gives(model: Any, fusing: None) -> None:
     whisper = "hear" in model.program.entries
-    exact, fast = (results(model.new_session(Batch=2, Capacity=16, plan=p), whisper) for p in ("exact", "fast"))
+    exact, fast = (
+        results(model.new_session(Batch=2, Capacity=16, plan=p), whisper) for p in ("exact", "fast")
+    )
     for name, value in exact.items():
         if value.dtype.kind == "i":
             np.testing.assert_array_equal(fast[name], value, err_msg=name)
