@@ -13,11 +13,12 @@ from typing import Any
 from nest.layers.annotations import Bool, Fill, Float32, Int32
 from nest.layers.ops import any as any_
 from nest.layers.ops import (
-    argmax,
     cast,
     full,
+    log,
     maximum,
     minimum,
+    peak,
     scatter_set,
     stack,
     take,
@@ -150,8 +151,8 @@ def _next(
     ends: Tensor,
 ) -> tuple[Tensor, ...]:
     """The most likely token of each row."""
-    scores = _scores(model, token, pos)
-    carry = _continued(n, token, pos, done, out, logs, count, ends, scores, argmax(scores))
+    likeliest, _, mass = peak(_scores(model, token, pos))
+    carry = _continued(n, token, pos, done, out, logs, count, ends, likeliest, -log(mass))
     return *carry, count, ends
 
 
@@ -230,7 +231,8 @@ def _drawing(
     uniform = take(uniforms, minimum(n, uniforms.shape[0] - 1))
     penalty, *others = (take(settings, full((), i, "i32")) for i in range(int(settings.shape[0])))
     chosen = choice(penalised(scores, seen, penalty), uniform, *others)
-    carry = _continued(n, token, pos, done, out, logs, count, ends, scores, chosen)
+    said = log_probability(scores, chosen)
+    carry = _continued(n, token, pos, done, out, logs, count, ends, chosen, said)
     return *carry, count, ends, _marked(seen, carry[1]), uniforms, settings
 
 
@@ -254,8 +256,8 @@ def _continued(
     logs: Tensor,
     count: Tensor,
     ends: Tensor,
-    scores: Tensor,
     chosen: Tensor,
+    log_probabilities: Tensor,
 ) -> list[Tensor]:
     """The carry after `chosen` of each row: n, token, pos, done, out, logs."""
     B, N = out.shape
@@ -263,7 +265,7 @@ def _continued(
     column = full((B, 1), 0, "i32") + minimum(n, N - 1)
     first = take(ends, full((), 0, "i32"))
     put = where(still, chosen, first).reshape(B, 1)
-    said = where(still, log_probability(scores, chosen), 0.0).reshape(B, 1)
+    said = where(still, log_probabilities, 0.0).reshape(B, 1)
     # Past `count` the body has nothing to say; what stands in the last column stays.
     out = scatter_set(out, column, where(n < count, put, take_along(out, column, axis=1)), axis=1)
     logs = scatter_set(logs, column, where(n < count, said, take_along(logs, column, axis=1)), axis=1)

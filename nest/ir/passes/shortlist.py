@@ -100,9 +100,7 @@ def _uses(value: Value, function: Function) -> list[Node]:
 
 def _looks(node: Node, last: int) -> bool:
     """Whether a node finds the largest of its first operand, or picks along its last axis."""
-    return (node.op == "peak" and node.inputs[1] is not None) or (
-        node.op == "take" and node.attrs["axis"] == last
-    )
+    return node.op == "peak" or (node.op == "take" and node.attrs["axis"] == last)
 
 
 def _stem(name: str) -> str:
@@ -139,14 +137,24 @@ def _rewrite(function: Function, product: Node, name: str, unit: BlockDef, uses:
         at = function.nodes.index(node)
         if node.op == "peak":
             types = tuple(v.type for v in node.outputs)
-            inputs = (x, head, *rest, node.inputs[1])
-            made = [Node("peak_of_product", inputs, {}, types, node.location, node.loops)]
+            bias = [] if node.inputs[1] is not None else [_zeros(node)]
+            inputs = (x, head, *rest, bias[0].outputs[0] if bias else node.inputs[1])
+            made = [*bias, Node("peak_of_product", inputs, {}, types, node.location, node.loops)]
         else:
             made = _taken(node, x, head)
         function.nodes[at : at + 1] = made
         for old, new in zip(node.outputs, made[-1].outputs, strict=True):
             replace_value(function, old, new)
     eliminate_dead_code(function)
+
+
+def _zeros(node: Node) -> Node:
+    """A bias of nothing for each product that a node looks at."""
+    type_ = cast(Value, node.inputs[0]).type
+    shape = (type_.shape[-1],)
+    return Node(
+        "full", (0.0,), {"shape": shape}, (TensorType(shape, type_.dtype),), node.location, node.loops
+    )
 
 
 def _taken(node: Node, x: Value, head: Value) -> list[Node]:
