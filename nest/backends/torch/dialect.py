@@ -469,7 +469,7 @@ def _norm_linear(w: MethodWriter, n: Node) -> Expr:
     return _fused(w, n, **_literals(n, "kind", "eps", "activation", "gated"))
 
 
-@rule("linear_add", "embed_tokens")
+@rule("linear_add", "embed_tokens", "is_in")
 def _linear_add(w: MethodWriter, n: Node) -> Expr:
     return _fused(w, n)
 
@@ -477,6 +477,13 @@ def _linear_add(w: MethodWriter, n: Node) -> Expr:
 @rule("peak_of_linear")
 def _peak_of_linear(w: MethodWriter, n: Node) -> Expr:
     return _fused(w, n, **_literals(n, "kind", "eps"))
+
+
+@rule("small")
+def _small(w: MethodWriter, n: Node) -> Expr:
+    return torch_function(
+        "fused.small", *(literal(n.attrs[a]) for a in ("text", "rows", "like")), *_args(w, n)
+    )
 
 
 @rule("attend_heard")

@@ -6,6 +6,7 @@ rows are best multiplied by the vendor's library. What the steps compute is what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,11 @@ __all__ = [
     "attend_step",
     "embed_tokens",
     "fuses",
+    "is_in",
     "linear_add",
     "norm_linear",
     "peak_of_linear",
+    "small",
 ]
 
 _ROWS = 64
@@ -218,6 +221,46 @@ def attend_step(
     if grouped and S == 1:
         return _joined(helpers.attend_shared(q, k_cache, v_cache, mask, scale=scale))
     return _joined(kernels.attend(q, k_cache, v_cache, attn_mask=mask, scale=scale, enable_gqa=grouped))
+
+
+def is_in(values: Tensor, among: Tensor) -> Tensor:
+    """Whether each number of [B] is one of [N]."""
+    return (values[:, None] == among).any(dim=1)
+
+
+def small(text: str, rows: int, like: Sequence[str | int], *inputs: Any) -> tuple[Tensor, ...]:
+    """Run a kernel that `nest.backends.torch.small` has written.
+
+    Args:
+        text: its source. rows: which of the inputs has a number for each row.
+        like: of each result its type, with `:` for a number a row, `:1` for a column of them; or which input it is.
+    """
+    from nest.backends.torch.kernels.launching import launch_options
+
+    given = inputs[rows]
+    B = given.shape[0]
+    results, stored = [], []
+    for kind in like:
+        if isinstance(kind, int):
+            results.append(inputs[kind])
+            continue
+        name, mark, column = kind.partition(":")
+        shape = (B,) * bool(mark) + (1,) * bool(column)
+        results.append(torch.empty(shape, dtype=_DTYPES[name], device=given.device))
+        stored.append(results[-1])
+    lanes = 1 << max(0, B - 1).bit_length()
+    _compiled(text)[(1,)](*inputs, *stored, B, LANES=lanes, num_warps=1, **launch_options(None))
+    return tuple(results)
+
+
+_DTYPES = {"i32": torch.int32, "f32": torch.float32, "bool": torch.bool}
+
+
+@cache
+def _compiled(text: str) -> Any:
+    from nest.backends.generated import load_generated
+
+    return load_generated(text, "small").kernel
 
 
 def _joined(attended: Tensor) -> Tensor:

@@ -31,6 +31,7 @@ from nest.backends.source.names import RESERVED
 from nest.backends.torch.arrays import DTYPES, NAMES, TorchArrays
 from nest.backends.torch.fused import fuses
 from nest.backends.torch.graphs import GraphRunner
+from nest.backends.torch.small import fuse_small
 from nest.backends.torch.source import torch_module
 from nest.errors import CallError, DefinitionError
 from nest.ir.inventory import parameters, states
@@ -107,16 +108,19 @@ class TorchModel(HoldsDefault, nn.Module):
         """
         given = {**self.nest_info.session, **symbols}
         made = make_plan(self.program, plan, changes=self._changes())
+        if made.name != "exact" and self._fuses():
+            fuse_small(made.program)
         module = self if made.name == "exact" else twin(self, made)
         return TorchSession(module, session_symbols(self.program, given), graphs=graphs)
 
     def _changes(self) -> tuple[str, ...]:
         """What the fast plan is made of where the parameters are. Heads by columns are read faster by a CPU alone."""
-        if self.device.type != "cuda":
-            return ("columns", "pack")
+        return ("pack", "fuse") if self._fuses() else ("columns", "pack")
+
+    def _fuses(self) -> bool:
+        """Whether there are kernels for fused ops where the parameters are."""
         first = next(self.parameters(), None)
-        fused = first is not None and fuses(first.device, first.dtype)
-        return ("pack", "fuse") if fused else ("columns", "pack")
+        return first is not None and fuses(first.device, first.dtype)
 
     def run_entry(self, name: str, inputs: Sequence[Any] = ()) -> Any:
         """Run an entry by name, with its arguments in order."""
