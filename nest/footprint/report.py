@@ -114,8 +114,8 @@ class Model:
     def __post_init__(self) -> None:
         known_backend(self.backend)
         # What the sessions of the backends ask of a plan.
-        own = {"shortlists": True, "packed": False} if self.backend == "onnx" else {}
-        self._made: Plan = make_plan(self.program, self.plan, **own)
+        own = ("shortlist", "columns") if self.backend == "onnx" else ("columns", "pack")
+        self._made: Plan = make_plan(self.program, self.plan, changes=own)
         self._lives = {n: Lives(self._made.program, n) for n in self._made.program.entries}
 
     def longest(self) -> int | None:

@@ -74,7 +74,6 @@ def norm_linear(
     """
     if _few(x, x.numel() // x.shape[-1]):
         from nest.backends.torch.kernels.few_rows import linear_few
-
         from nest.backends.torch.kernels.many_rows import Norm
 
         norm = Norm(kind, norm_weight, norm_bias, eps)
@@ -114,7 +113,6 @@ def peak_of_linear(
     rows = x.reshape(-1, x.shape[-1])
     if _few(rows, rows.shape[0]):
         from nest.backends.torch.kernels.likeliest import likeliest
-
         from nest.backends.torch.kernels.many_rows import Norm
 
         norm = None if kind is None else Norm(kind, norm_weight, norm_bias, eps)
@@ -154,7 +152,7 @@ def attend_heard(
     B, S, columns = q.shape
     KV, _, E = k.shape[1:]
     if S <= _NEW and k.stride(3) == v.stride(3) == 1 and _few(q, B * S):
-        from nest.backends.torch.kernels.step_attention import attend_heard as attend
+        from nest.backends.torch.kernels.heard_attention import attend_heard as attend
 
         return _whole(attend(q.contiguous(), k, v, scale=scale), split)
     heads = q.reshape(B, S, columns // E, E).transpose(1, 2)
@@ -203,7 +201,8 @@ def attend_step(
             q_norm=q_norm, k_norm=k_norm, eps=eps,
         )  # fmt: skip
         return _whole(made, split)
-    cut = packed.reshape(B, S, heads + 2 * kv_heads, width).split([heads, kv_heads, kv_heads], dim=2)
+    rows = packed.reshape(B, S, heads + 2 * kv_heads, width)
+    cut = torch.split(rows, [heads, kv_heads, kv_heads], dim=2)
     q, k, v = (t.transpose(1, 2) for t in cut)
     if q_norm is not None and k_norm is not None:
         q, k = helpers.rms_norm(q, q_norm, eps), helpers.rms_norm(k, k_norm, eps)
@@ -268,7 +267,7 @@ def _joined(attended: Tensor) -> Tensor:
     return attended.transpose(1, 2).reshape(B, S, H * E)
 
 
-def _whole(made: Any, split: bool) -> Any:
+def _whole(made: Tensor | Parts, split: bool) -> Tensor | Parts:
     return made if split or isinstance(made, Tensor) else made.whole()
 
 

@@ -62,7 +62,7 @@ class _Look:
 
     def __init__(self) -> None:
         self._flag = torch.zeros((), dtype=torch.bool, pin_memory=True)
-        self._done = torch.cuda.Event()
+        self._done = torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def leave(self, condition: Tensor) -> None:
         """Within a graph: copy the condition to the host."""
@@ -70,8 +70,8 @@ class _Look:
 
     def __call__(self) -> bool:
         """The condition that the graphs replayed so far have left."""
-        self._done.record()  # type: ignore[no-untyped-call]
-        self._done.synchronize()  # type: ignore[no-untyped-call]
+        self._done.record()
+        self._done.synchronize()
         return bool(self._flag)
 
 

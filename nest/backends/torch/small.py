@@ -12,7 +12,7 @@ from typing import cast
 from nest.ir.dim import Dim
 from nest.ir.passes.dce import eliminate_dead_code
 from nest.ir.passes.rewrite import replace_value
-from nest.ir.program import Function, Node, Operand, Value
+from nest.ir.program import Function, Node, Operand, Program, Value
 from nest.ir.types import TensorType
 
 __all__ = ["fuse_small", "kernel_text"]

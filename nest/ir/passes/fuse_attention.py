@@ -178,7 +178,7 @@ def _written(x: object, uses: Uses) -> Node | None:
 def _touched_once(function: Function, write: Node) -> bool:
     """Whether nothing else in a function reads or writes the state that a node writes."""
     path = write.attrs["path"]
-    return sum(n.op in _STATES and n.attrs["path"] == path for n in function.nodes) == 1
+    return [n for n in function.nodes if n.op in _STATES and n.attrs["path"] == path] == [write]
 
 
 def _is_first(pos: object) -> bool:

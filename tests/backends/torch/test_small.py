@@ -79,6 +79,7 @@ interpreted = pytest.mark.skipif(
 
 
 @interpreted
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the interpreter
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_kernel_computes_what_the_ops_do(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = nest.load("whisper-tiny", backend="torch", weights=None, seed=1, **SIZES)
@@ -96,6 +97,7 @@ def test_the_kernel_computes_what_the_ops_do(rows: int, monkeypatch: pytest.Monk
 
 
 @interpreted
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the interpreter
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_text_ends_at_any_of_several_ids(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = nest.load("qwen3-0.6b", backend="torch", weights=None, seed=1, dtype="f32", **LLAMA)
