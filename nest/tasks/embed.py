@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from nest._timing import timed
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
-from nest.tasks._sessions import Sessions, plan_option
-from nest.tasks.ragged import batches
+from nest.tasks._sessions import plan_option
+from nest.tasks._side_by_side import Calls, budget_of
+from nest.tasks.ragged import PaddedBatch, batches
 from nest.tasks.text import TextTokenizer, checked_texts
 
 __all__ = ["Embedder"]
@@ -20,7 +21,6 @@ __all__ = ["Embedder"]
 Vectors = NDArray[np.float32]
 
 BATCH_SIZE = 32
-BUDGET = 4096
 
 
 class Embedder:
@@ -44,7 +44,7 @@ class Embedder:
         self.model = model
         self.tokenizer = tokenizer
         self.prompts = dict(prompts or {})
-        self._sessions = Sessions(model, **plan_option(plan))
+        self._calls = Calls(model, **plan_option(plan))
 
     @timed("embed")
     def __call__(
@@ -53,7 +53,7 @@ class Embedder:
         *,
         prompt: str | None = None,
         batch_size: int = BATCH_SIZE,
-        budget: int = BUDGET,
+        budget: int | None = None,
     ) -> Vectors:
         """Return the vector of each text: float32 [N, D] in their order, or [D] for one text that is no list.
 
@@ -63,7 +63,7 @@ class Embedder:
             texts: any length and language; an empty one has a vector too.
             prompt: the name of one of `prompts`, put in front of each.
             batch_size: at most so many texts in a call.
-            budget: at most so many tokens in a call, padding counted.
+            budget: at most so many tokens in a call, padding counted; what the device is fastest with if left out.
 
         Raises:
             InputError: something that is no text, an unknown prompt, or a size below 1.
@@ -71,25 +71,19 @@ class Embedder:
         Warns:
             TruncatedTextWarning: some texts are longer than `tokenizer.max_tokens`.
         """
+        budget = budget_of(self.model) if budget is None else budget
         if min(batch_size, budget) < 1:
             raise InputError(f"batch_size and budget are 1 or more; {batch_size} and {budget} came.")
         front = self._prompt(prompt)
         ids = [e.ids for e in self.tokenizer([front + text for text in checked_texts(texts)])]
-        parts: list[tuple[tuple[int, ...], Vectors]] = []
         few_shapes = compiles_shapes(getattr(self.model, "backend", None))
-        with self._sessions.lend() as session:
-            for batch in batches(
-                ids,
-                batch_size=batch_size,
-                budget=budget,
-                longest=self.tokenizer.max_tokens,
-                few_shapes=few_shapes,
-            ):
-                made = session.numpy(session.run_entry("embed", [batch.tokens, batch.lengths]))
-                parts.append((batch.rows, np.asarray(made, np.float32)[: len(batch.rows)]))
+        longest = self.tokenizer.max_tokens
+        parts = list(
+            batches(ids, batch_size=batch_size, budget=budget, longest=longest, few_shapes=few_shapes)
+        )
         vectors = np.empty((len(ids), self.size), np.float32)
-        for rows, made in parts:
-            vectors[list(rows)] = made
+        for part, made in zip(parts, self._calls.each(parts, _embedded), strict=True):
+            vectors[list(part.rows)] = made[: len(part.rows)]
         return vectors[0] if isinstance(texts, str) else vectors
 
     @property
@@ -132,3 +126,8 @@ class Embedder:
         return (
             f"<{type(self).__name__} of {name} on {getattr(self.model, 'backend', 'a backend of its own')}>"
         )
+
+
+def _embedded(session: Any, batch: PaddedBatch) -> Vectors:
+    """The vectors of a batch; rows that only fill it up have some too."""
+    return np.asarray(session.numpy(session.run_entry("embed", [batch.tokens, batch.lengths])), np.float32)

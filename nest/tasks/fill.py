@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from nest._timing import timed
 from nest.backends.installed import compiles_shapes
 from nest.errors import InputError
-from nest.tasks._sessions import Sessions, plan_option
-from nest.tasks.ragged import batches, power_of_two
+from nest.tasks._sessions import plan_option
+from nest.tasks._side_by_side import Calls, budget_of
+from nest.tasks.ragged import PaddedBatch, batches, power_of_two
 from nest.tasks.text import EncodedText, TextTokenizer, checked_texts
 
 __all__ = ["Choice", "Filled", "MaskFiller"]
 
 BATCH_SIZE = 16
-BUDGET = 4096
 
 
 @dataclass(frozen=True)
@@ -57,21 +57,26 @@ class MaskFiller:
     def __init__(self, model: Any, tokenizer: TextTokenizer, *, plan: str = "exact") -> None:
         self.model = model
         self.tokenizer = tokenizer
-        self._sessions = Sessions(model, **plan_option(plan))
+        self._calls = Calls(model, **plan_option(plan))
 
     @overload
     def __call__(  # type: ignore[overload-overlap]  # a text is an iterable of texts too
-        self, texts: str, *, top: int = ..., batch_size: int = ..., budget: int = ...
+        self, texts: str, *, top: int = ..., batch_size: int = ..., budget: int | None = ...
     ) -> Filled: ...
 
     @overload
     def __call__(
-        self, texts: Iterable[str], *, top: int = ..., batch_size: int = ..., budget: int = ...
+        self, texts: Iterable[str], *, top: int = ..., batch_size: int = ..., budget: int | None = ...
     ) -> list[Filled]: ...
 
     @timed("fill")
     def __call__(
-        self, texts: str | Iterable[str], *, top: int = 5, batch_size: int = BATCH_SIZE, budget: int = BUDGET
+        self,
+        texts: str | Iterable[str],
+        *,
+        top: int = 5,
+        batch_size: int = BATCH_SIZE,
+        budget: int | None = None,
     ) -> Filled | list[Filled]:
         """Return what may stand where each text has the mask token, as `tokenizer.mask` spells it.
 
@@ -79,7 +84,7 @@ class MaskFiller:
             texts: one text, or several.
             top: how many tokens for each mask.
             batch_size: at most so many texts in a call.
-            budget: at most so many tokens in a call, padding counted.
+            budget: at most so many tokens in a call, padding counted; what the device is fastest with if left out.
 
         Raises:
             InputError: no text, a text without a mask or whose mask lies beyond `tokenizer.max_tokens`, or a number
@@ -89,6 +94,7 @@ class MaskFiller:
             TruncatedTextWarning: some texts are longer than `tokenizer.max_tokens`.
         """
         given = checked_texts(texts)
+        budget = budget_of(self.model) if budget is None else budget
         if min(top, batch_size, budget) < 1:
             raise InputError(
                 f"top, batch_size and budget are 1 or more; {top}, {batch_size} and {budget} came."
@@ -98,13 +104,15 @@ class MaskFiller:
         found: list[Filled | None] = [None] * len(given)
         few_shapes = compiles_shapes(getattr(self.model, "backend", None))
         options: dict[str, Any] = {"batch_size": batch_size, "budget": budget, "few_shapes": few_shapes}
-        with self._sessions.lend() as session:
-            for batch in batches([e.ids for e in encoded], longest=self.tokenizer.max_tokens, **options):
-                at = _places_array([places[row] for row in batch.rows], len(batch.lengths), few_shapes)
-                made = session.run_entry("mask_logits_at", [batch.tokens, at, batch.lengths])
-                logits = np.asarray(session.numpy(made))
-                for row, of_row in zip(batch.rows, logits, strict=False):
-                    found[row] = self._filled(given[row], encoded[row], places[row], of_row, top)
+
+        def fill(session: Any, batch: PaddedBatch) -> None:
+            at = _places_array([places[row] for row in batch.rows], len(batch.lengths), few_shapes)
+            made = session.run_entry("mask_logits_at", [batch.tokens, at, batch.lengths])
+            for row, of_row in zip(batch.rows, np.asarray(session.numpy(made)), strict=False):
+                found[row] = self._filled(given[row], encoded[row], places[row], of_row, top)
+
+        longest = self.tokenizer.max_tokens
+        self._calls.each(list(batches([e.ids for e in encoded], longest=longest, **options)), fill)
         filled = [f for f in found if f is not None]
         return filled[0] if isinstance(texts, str) else filled
 

@@ -101,5 +101,5 @@ def test_what_is_no_text_is_refused(tmp_path: Path, texts: Any, words: str) -> N
 
 
 def test_sizes_below_one_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="batch_size and budget are 1 or more; 0 and 4096 came"):
+    with pytest.raises(InputError, match="batch_size and budget are 1 or more; 0 and 512 came"):
         Embedder(Scripted(), tokenizer(tmp_path))("a", batch_size=0)

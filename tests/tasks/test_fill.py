@@ -67,7 +67,7 @@ def test_a_mask_that_was_cut_off_is_said(tmp_path: Path) -> None:
 
 
 def test_numbers_below_one_are_refused(fill: MaskFiller) -> None:
-    with pytest.raises(InputError, match="top, batch_size and budget are 1 or more; 0, 16 and 4096 came"):
+    with pytest.raises(InputError, match="top, batch_size and budget are 1 or more; 0, 16 and 512 came"):
         fill("a [MASK]", top=0)
 
 

@@ -49,6 +49,7 @@ class OnnxModel(HoldsDefault):
         self.notes = tuple(notes)
         self._session_defaults = dict(session)
         self._plans: dict[str, Runtime] = {}
+        self._others: dict[tuple[str, int], Runtime] = {}
         self._planning = threading.Lock()
 
     @property
@@ -65,19 +66,34 @@ class OnnxModel(HoldsDefault):
         """An entry's ONNX model; its weights are external data."""
         return self.runtime.lowered(name).model
 
-    def new_session(self, *, plan: str = "exact", **symbols: int) -> OnnxSession:
+    def new_session(self, *, plan: str = "exact", threads: int | None = None, **symbols: int) -> OnnxSession:
         """States of their own over these weights.
 
         Args:
             plan: `"exact"`, the definition as it is written; `"fast"`, the same results by the runtime's own ops, over
                 packed weights.
+            threads: for one call; the model's `threads` if left out. Sessions of one thread each, called side by side,
+                do more in a second than one of several.
             **symbols: `Batch`, rows; `Capacity`, slots of the caches, by default what the definition admits.
 
         Raises:
+            CallError: `threads` is no positive integer.
             WeightsError: packed weights cannot be written to a temporary file.
         """
         given = {**self._session_defaults, **symbols}
-        return OnnxSession(self._planned(plan), session_symbols(self.program, given))
+        runtime = self._planned(plan)
+        if runtime.options.with_threads(threads) is not runtime.options:
+            runtime = self._threaded(plan, runtime, threads)
+        return OnnxSession(runtime, session_symbols(self.program, given))
+
+    def _threaded(self, name: str, runtime: Runtime, threads: int | None) -> Runtime:
+        """The same plan over the same weights with other threads for a call."""
+        options = runtime.options.with_threads(threads)
+        with self._planning:
+            key = (name, options.threads)
+            if key not in self._others:
+                self._others[key] = Runtime(self.program, runtime.weights, options, runtime.plan)
+            return self._others[key]
 
     def _planned(self, name: str) -> Runtime:
         if name == "exact":

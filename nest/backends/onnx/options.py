@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +50,24 @@ class Options:
         session_options: Mapping[str, Any] | None,
         folder: Path,
     ) -> None:
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise CallError(f"threads is a positive integer, and {threads!r} was given.")
-        self.threads = threads or available_cores()
+        self.threads = _checked(threads) or available_cores()
         self.providers = [_named(p) for p in providers or [_CPU]]
         self._given = dict(session_options or {})
         self._folder = folder
         self.session_options()
         self._probe()
+
+    def with_threads(self, threads: int | None) -> Options:
+        """The same with other threads for one call; these very options where the number is None or theirs.
+
+        Raises:
+            CallError: the number is no positive integer.
+        """
+        if _checked(threads) in (None, self.threads):
+            return self
+        other = copy(self)
+        other.threads = threads or self.threads
+        return other
 
     def session_options(self, *, prepacked: bool = False) -> ort.SessionOptions:
         """New options for one session; `prepacked` lets the runtime keep weights in its own layout as well."""
@@ -111,6 +122,12 @@ class Options:
 
 _BYTES = b"MatMulInteger"
 """An op of weights of 8 bits, as it stands in a serialized graph."""
+
+
+def _checked(threads: int | None) -> int | None:
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise CallError(f"threads is a positive integer, and {threads!r} was given.")
+    return threads
 
 
 def _named(provider: Provider) -> tuple[str, dict[str, Any]]:
