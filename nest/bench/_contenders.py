@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,18 +11,23 @@ from typing import Any
 import numpy as np
 
 import nest
+from nest.bench._library_job import CompiledJob, LibraryJob
+from nest.bench._loaded import Contender, Piece
+from nest.bench._task_pieces import library_task, nest_task
 from nest.bench._work import CAPACITY, Job, Work, job_of
+from nest.bench.peers import PEERS
 from nest.loading import program_of
 from nest.registry import Entry, find
 from nest.verify.library import library_of
 from nest.verify.setting import pinned_parameters
 from nest.weights import open_checkpoint
 
-__all__ = ["Contender", "Method", "contender"]
+__all__ = ["COMPILED", "LIBRARY", "Method", "contender"]
 
 Array = np.ndarray[Any, Any]
-Piece = Callable[[], Any]
 LIBRARY = "transformers"
+COMPILED = "compiled"
+"""The plan of the library's model under torch.compile."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,17 @@ class Method:
     graphs: bool = False
 
     @property
+    def peer(self) -> bool:
+        """Whether it is one of `nest.bench.peers`."""
+        return self.backend in PEERS
+
+    @property
     def title(self) -> str:
         """Its name in tables."""
         if self.backend == LIBRARY:
-            return "transformers (eager)"
+            return f"transformers ({'compiled' if self.plan == COMPILED else 'eager'})"
+        if self.peer:
+            return self.backend
         plan = ", fast" if self.plan == "fast" else ""
         return f"nest {self.backend}{plan}{', CUDA graphs' if self.graphs else ''}"
 
@@ -48,28 +59,20 @@ class Method:
         return self.title.lower().replace(",", "").replace("(", "").replace(")", "").replace(" ", "-")
 
 
-@dataclass
-class Contender:
-    """Loaded: the job's pieces, each of which ends when its result is there; what they give; seconds of the load."""
-
-    pieces: dict[str, Piece]
-    results: Callable[[], dict[str, Array]]
-    load_s: float | None
-
-
-def contender(method: Method, work: Work, weights: str | None) -> Contender:
+def contender(method: Method, work: Work, weights: str | None, task: str | None = None) -> Contender:
     """Load a contender.
 
     Args:
         weights: a file of parameters by definition path; the pinned ones if None.
+        task: the file of the whole job's arrays (`nest.bench._task`), if there is one.
     """
     entry = find(work.entry)
     if method.backend == LIBRARY:
-        return _library(entry, work, weights)
-    return _nest(entry, method, work, weights)
+        return _library(entry, method, work, weights, task)
+    return _nest(entry, method, work, weights, task)
 
 
-def _nest(entry: Entry, method: Method, work: Work, weights: str | None) -> Contender:
+def _nest(entry: Entry, method: Method, work: Work, weights: str | None, task: str | None) -> Contender:
     options: dict[str, Any] = {"threads": work.threads} if method.backend == "onnx" else {}
     if method.backend == "onnx" and work.device == "cuda":
         options["providers"] = ["CUDAExecutionProvider"]
@@ -87,8 +90,20 @@ def _nest(entry: Entry, method: Method, work: Work, weights: str | None) -> Cont
     chosen |= {"graphs": True} if method.graphs else {}
     rows = {"Batch": work.batch} if job.kind in ("speech", "decoder") else {}
     session = model.new_session(**chosen, **rows, **sizes)
+    whole = None if task is None else nest_task(model, method.plan, task, work)
     taken = perf_counter() - start
-    return _NestJob(session, job, _placer(method.backend, work), _waiter(work)).contender(taken)
+    made = _NestJob(session, job, _placer(method.backend, work), _waiter(work)).contender(taken)
+    return made if whole is None else _with_task(made, whole)
+
+
+def _with_task(made: Contender, whole: Piece) -> Contender:
+    """A contender whose last piece is the whole job."""
+    results = made.results
+    return Contender({**made.pieces, "task": whole}, lambda: {**results(), **_arrays(whole())}, made.load_s)
+
+
+def _arrays(found: Mapping[str, Any]) -> dict[str, Array]:
+    return {name: np.asarray(value) for name, value in found.items()}
 
 
 class _NestJob:
@@ -181,7 +196,7 @@ def _waiter(work: Work) -> Callable[[Any], Any]:
     return wait
 
 
-def _library(entry: Entry, work: Work, weights: str | None) -> Contender:
+def _library(entry: Entry, method: Method, work: Work, weights: str | None, task: str | None) -> Contender:
     _torch_threads(work)
     program = program_of(entry)
     params: Mapping[str, Any]
@@ -192,120 +207,19 @@ def _library(entry: Entry, work: Work, weights: str | None) -> Contender:
     library = library_of(entry, program, params)
     if library is None:
         raise RuntimeError(f"the family '{entry.manifest.model.family}' has no module in nest/verify/library")
-    job = _LibraryJob(library, job_of(entry, program, work), work)
-    found = job.results()  # in f32: what is right, whatever type the work is in
-    job.cast()
-    return Contender(job.pieces(), lambda: found, None)
-
-
-class _LibraryJob:
-    """The pieces by the library's own model: its forward pass, or a loop over its caches."""
-
-    def __init__(self, library: Any, job: Job, work: Work) -> None:
-        self.library, self.job, self.work = library, job, work
-        self.model = _moved(library.model, work.device)
-        self.given = [_tensor(array, work.device) for array in job.arguments.values()]
-
-    def cast(self) -> None:
-        """The model and its inputs in the work's element type."""
-        import torch
-
-        dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[self.work.dtype]
-        self.model = _moved(self.model, self.work.device, dtype)
-        if self.work.device == "cuda":
-            torch.cuda.reset_peak_memory_stats()  # f32 was for the results alone
-        self.given = [x.to(dtype) if x.is_floating_point() else x for x in self.given]
-
-    def pieces(self) -> dict[str, Piece]:
-        import torch
-
-        def ended(piece: Piece) -> Any:
-            with torch.no_grad(), torch.device(self.work.device):
-                made = piece()
-            if self.work.device == "cuda":
-                torch.cuda.synchronize()
-            return made
-
-        return {name: partial(ended, piece) for name, piece in self._by_kind().items()}
-
-    def results(self) -> dict[str, Array]:
-        pieces = self.pieces()
-        found = {
-            {"transcribe": "tokens", "generate": "tokens"}.get(name, name): np.asarray(piece().cpu())
-            for name, piece in pieces.items()
-        }
-        if self.job.kind == "speech":
-            import torch
-
-            with torch.no_grad(), torch.device(self.work.device):
-                found["prefill"] = np.asarray(self._heard()[0].cpu())
-        return found
-
-    def _by_kind(self) -> dict[str, Piece]:
-        if self.job.kind == "speech":
-            return {"encode": self._encode, "transcribe": lambda: self._decoded(*self._heard())}
-        if self.job.kind == "decoder":
-            return {
-                "prefill": lambda: self._prompt()[0],
-                "generate": lambda: self._decoded(*self._prompt()),
-            }
-        return {"embed": lambda: self.library.call(self.job.output, self.given)}
-
-    def _encode(self) -> Any:
-        return self.model.model.encoder(self.given[0]).last_hidden_state
-
-    def _heard(self) -> tuple[Any, Callable[[Any], Any]]:
-        from transformers.cache_utils import DynamicCache, EncoderDecoderCache
-
-        states, decoder = self._encode(), self.model.model.decoder
-        held = {_cache_name(decoder): EncoderDecoderCache(DynamicCache(), DynamicCache())}
-
-        def call(ids: Any) -> Any:
-            made = decoder(input_ids=ids, encoder_hidden_states=states, use_cache=True, **held)
-            return self.model.proj_out(made.last_hidden_state[:, -1])
-
-        return call(self.given[1]), call
-
-    def _prompt(self) -> tuple[Any, Callable[[Any], Any]]:
-        from transformers.cache_utils import DynamicCache
-
-        held = {_cache_name(self.model): DynamicCache(config=self.model.config)}
-
-        def call(ids: Any) -> Any:
-            made = self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **held)
-            return made.logits[:, -1]
-
-        return call(self.given[0]), call
-
-    def _decoded(self, logits: Any, call: Callable[[Any], Any]) -> Any:
-        """The largest logit, again and again; ids reach the host at the end alone."""
-        import torch
-
-        ids = [logits.argmax(-1, keepdim=True)]
-        while len(ids) < self.job.new_tokens:
-            ids.append(call(ids[-1]).argmax(-1, keepdim=True))
-        return torch.cat(ids, 1).cpu()
-
-
-def _cache_name(module: Any) -> str:
-    """What this version of the library calls the argument that holds its caches."""
-    return "cache" if "cache" in inspect.signature(module.forward).parameters else "past_key_values"
-
-
-def _moved(model: Any, device: str, dtype: Any = None) -> Any:
-    """The module on a device, its floats in a type; what no entry reads is without data, and stays so."""
-
-    def moved(x: Any) -> Any:
-        return x if x.is_meta else x.to(device, dtype if x.is_floating_point() else None)
-
-    return model._apply(moved)
-
-
-def _tensor(array: Array, device: str) -> Any:
-    import torch
-
-    tensor = torch.from_numpy(array).to(device)
-    return tensor.long() if tensor.dtype == torch.int32 else tensor
+    job = job_of(entry, program, work)
+    if method.plan == COMPILED:
+        compiled = CompiledJob(library, job, work)
+        return Contender(compiled.pieces(), compiled.results, None)
+    whole = None if task is None else library_task(entry, library, task, work)
+    made = LibraryJob(library, job, work)
+    # In f32: what is right, whatever type the work is in.
+    found = {**made.results(), **({} if whole is None else _arrays(whole()))}
+    made.cast()
+    pieces = made.pieces()
+    if whole is not None and work.dtype == "f32":
+        pieces["task"] = whole
+    return Contender(pieces, lambda: found, None)
 
 
 def _torch_threads(work: Work) -> None:

@@ -7,10 +7,9 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-__all__ = ["Heard", "Hearer", "Turns", "python_of"]
+__all__ = ["Heard", "Hearer", "Turns"]
 
 
 @dataclass
@@ -124,9 +123,3 @@ class Turns:
                 self.failed[name] = f"ended over recording {recording}"
             else:
                 self.found[name].turns.setdefault(recording, []).append(answer)
-
-
-def python_of(environment: Path) -> Path:
-    """The Python of a virtual environment."""
-    windows = environment / "Scripts" / "python.exe"
-    return windows if windows.is_file() else environment / "bin" / "python"

@@ -14,10 +14,9 @@ from importlib import metadata
 from time import perf_counter, process_time
 from typing import Any
 
-__all__ = ["Hear", "serve"]
+from nest.bench.peers.speech import Hear
 
-Hear = Callable[[Any], str]
-"""Samples, float32 at 16 kHz, in; what they say out."""
+__all__ = ["serve"]
 
 
 def serve(load: Callable[[int], Hear], recordings: str, threads: int, packages: Sequence[str]) -> None:

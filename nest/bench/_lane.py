@@ -11,9 +11,12 @@ import json
 import os
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from time import perf_counter
 from typing import IO, Any
 
+from nest.bench._loaded import Contender
 from nest.errors import MissingDependencyError, NestError
 
 __all__ = ["Lane"]
@@ -25,15 +28,20 @@ class Lane:
     Args:
         threads: the size of each library's pool; none may count more cores than it is lent.
         pinned: to so many cores, and to the processor: jax would compute on a GPU wherever there is one.
+        python: what runs it, if another than this one.
+        path: the folder in which that one finds nest, and nothing else that this one has installed.
     """
 
-    def __init__(self, threads: int, *, pinned: bool = True) -> None:
+    def __init__(
+        self, threads: int, *, pinned: bool = True, python: str = sys.executable, path: str | None = None
+    ) -> None:
         pools = {f"{n}_NUM_THREADS": str(threads) for n in ("OMP", "MKL", "OPENBLAS")}
         platform = {"JAX_PLATFORMS": "cpu"} if pinned else {}
+        found = {} if path is None else {"PYTHONPATH": path}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "nest.bench._lane", str(threads if pinned else 0)],
+            [python, "-m", "nest.bench._lane", str(threads if pinned else 0)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **pools, **platform, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+            env={**os.environ, **pools, **platform, **found, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
         )  # fmt: skip
 
     def send(self, what: str, **facts: Any) -> None:
@@ -87,23 +95,41 @@ class _Server:
         return {}
 
     def load(
-        self, key: str, method: dict[str, Any], work: dict[str, Any], weights: str | None, into: str
+        self,
+        key: str,
+        method: dict[str, Any],
+        work: dict[str, Any],
+        weights: str | None,
+        task: str | None,
+        into: str,
     ) -> Any:
         """Load a contender, do its job twice, and keep its results in a file."""
-        import numpy as np
-
         from nest.bench._contenders import Method, contender
         from nest.bench._devices import check_device
         from nest.bench._work import Work
 
         check_device(method["backend"], work["device"])
+        return self._loaded(key, lambda: contender(Method(**method), Work(**work), weights, task), into)
+
+    def load_peer(self, key: str, name: str, given: dict[str, Any], into: str) -> Any:
+        """The same of a peer; `absent` says why it has no part."""
+        from nest.bench.peers.load import absent, loaded, versions
+
+        why = absent(name, given["device"], given["weights"])
+        if why:
+            return {"absent": why}
+        return {**self._loaded(key, lambda: loaded(name, given), into), "versions": versions(name)}
+
+    def _loaded(self, key: str, make: Callable[[], Contender], into: str) -> dict[str, Any]:
+        import numpy as np
+
         before = _device_memory(begin=True)
-        made = contender(Method(**method), Work(**work), weights)
+        made = make()
         start = perf_counter()
         for piece in made.pieces.values():
             piece()
         first = perf_counter() - start
-        np.savez(into, **made.results())  # type: ignore[arg-type]
+        np.savez(into, **made.results())
         for piece in made.pieces.values():
             piece()
         self.loaded[key] = made
@@ -175,6 +201,7 @@ def main() -> None:
     """Serve on standard input and output; what libraries print goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    warnings.simplefilter("ignore")  # that a long text is cut is part of the job
     threads = int(sys.argv[1])
     if threads and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 import nest
-from nest.bench._hearing import Hear, serve
+from nest.bench._hearing import serve
+from nest.bench.peers.speech import Hear
 
 __all__ = ["OURS"]
 

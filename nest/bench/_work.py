@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -35,11 +35,13 @@ class Work:
     prompt_tokens: int = 128
     new_tokens: int = 32
     text_tokens: int = 64
+    texts: int = 64
     seed: int = 0
 
     def facts(self, kind: Kind) -> dict[str, str | int | float]:
         """As `bench.json` has it: what counts for this kind of job."""
         left_out = {"entry", *_OTHERS[kind]} | ({"threads"} if self.device != "cpu" else set())
+        left_out |= set() if self.weights == "real" and kind == "text" else {"texts"}
         found = {name: value for name, value in asdict(self).items() if name not in left_out}
         return {**found, "audio_s": 30} if kind == "speech" else found
 
@@ -50,6 +52,13 @@ _OTHERS: Mapping[Kind, set[str]] = {
     "text": {"prompt_tokens", "new_tokens"},
     "pictures": {"prompt_tokens", "new_tokens", "text_tokens"},
 }
+
+
+_COUNTED: Mapping[str, tuple[str, Callable[[Work], int]]] = {
+    "decoder": ("tokens", lambda work: work.new_tokens),
+    "text": ("texts", lambda work: work.texts),
+}
+"""What a whole job makes, and how much of it."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +138,13 @@ def _sizes(program: Program) -> dict[str, int]:
 def figures(kind: Kind, work: Work, ms: Mapping[str, float]) -> dict[str, float]:
     """The metrics of `bench.json` from the medians of the pieces."""
     found = {f"{name}_ms": value for name, value in ms.items()}
+    if "task" in ms and kind in _COUNTED:
+        unit, count = _COUNTED[kind]
+        found[f"task_{unit}_per_s"] = 1e3 * count(work) / ms["task"]
     if kind == "decoder" and "generate" in ms:
         found["tokens_per_s"] = 1e3 * work.batch * work.new_tokens / ms["generate"]
         if "prefill" in ms and work.new_tokens > 1:
             found["step_ms"] = max(0.0, ms["generate"] - ms["prefill"]) / (work.new_tokens - 1)
-    if kind in ("text", "pictures"):
+    if kind in ("text", "pictures") and "embed" in ms:
         found[f"{kind}_per_s".replace("text_", "texts_")] = 1e3 * work.batch / ms["embed"]
     return found

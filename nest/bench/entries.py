@@ -1,4 +1,4 @@
-"""`nest bench`: an entry on every backend and plan beside the reference library, in one run, in turn.
+"""`nest bench`: an entry on every backend and plan beside the reference library and its peers, in one run, in turn.
 
 Each contender is loaded and warmed up, and its results are compared with the reference's; one whose results are wrong
 has an error and no speed. Then rounds go in turn, so that a change of the machine's speed meets all of them; figures
@@ -9,30 +9,29 @@ from __future__ import annotations
 
 import datetime
 import os
-import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from nest.bench._compare import fault
-from nest.bench._contenders import LIBRARY, Method
+from nest.bench._contenders import COMPILED, LIBRARY, Method
 from nest.bench._devices import check_frameworks, elsewhere, library_installed
+from nest.bench._environments import python_with
 from nest.bench._lane import Lane
-from nest.bench._work import Kind, Work, figures, job_of
-from nest.errors import FetchError, MissingDependencyError, NestError
+from nest.bench._run import Run
+from nest.bench._task import Task, task_of
+from nest.bench._work import Kind, Work, job_of
+from nest.bench.peers import PEERS
+from nest.errors import FetchError, NestError
 from nest.ir.inventory import parameters
 from nest.ir.parammap import TensorSpec
 from nest.ir.printer import digest
 from nest.ir.program import Program
 from nest.loading import program_of
 from nest.registry import Entry, find
-from nest.registry.bench import BenchRun, merged, read_bench, write_bench
+from nest.registry.bench import BENCH_FILE, BenchRun, merged, read_bench, write_bench
 from nest.verify.conditions import conditions
 from nest.verify.library import knows
 from nest.verify.weights import lively_parameters
@@ -55,15 +54,21 @@ def bench(
     *,
     rounds: int = 5,
     lane_of: Callable[[Method], Lane] | None = None,
+    environments: Sequence[Path] = (),
+    peer_weights: Mapping[str, str] | None = None,
+    beside: str | None = None,
     told: Told = lambda _: None,
 ) -> BenchRun:
     """Measure one entry.
 
     Args:
         name: what `nest.registry.find` takes.
-        methods: the contenders; the reference library, if there is one, is the reference, else the first.
+        methods: the contenders; the reference library, if there is one, is the reference, else the first of nest's.
         work: what is done; its `entry` is `name`'s.
         lane_of: the process of a contender; one of its own for each if None.
+        environments: virtual environments in which peers are looked for first.
+        peer_weights: files of peers that cannot read the entry's, by the peer's name.
+        beside: part of the key of the contender by whose time the others' are divided; the reference if None.
         told: called with a line on what goes on.
 
     Raises:
@@ -71,143 +76,67 @@ def bench(
         NestError: the entry, or its weights.
     """
     if lane_of is None:
-        check_frameworks(dict.fromkeys(method.backend for method in methods))
+        check_frameworks(dict.fromkeys(method.backend for method in methods if not method.peer))
     entry = find(name)
     program = program_of(entry)
     work = replace(work, entry=entry.reference)
     kind = job_of(entry, program, work).kind
     work = replace(work, new_tokens=_NEW_TOKENS.get(kind, work.new_tokens))
-    ordered = sorted(methods, key=lambda method: method.backend != LIBRARY)
-    with _parameters(program, work) as weights, _lanes(ordered, work, lane_of) as lanes:
-        run = _Run(entry, work, kind, weights, lanes, told)
+    ordered = sorted((m for m in methods if _takes_part(m, kind)), key=_place)
+    load = _load_average(work)
+    with (
+        task_of(entry, kind, work) as task,
+        _parameters(program, work) as weights,
+        _lanes(ordered, work, lane_of, environments, task) as lanes,
+    ):
+        run = Run(entry, work, kind, weights, lanes, told, task, peer_weights)
         run.load(ordered)
         run.turns(rounds)
-        rows = [run.row(method) for method in ordered]
+        other = run.beside(beside)
+        rows = [run.row(method, other) for method in ordered]
     return BenchRun.model_validate(
         {
             "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "environment": _environment(work),
-            "workload": {**work.facts(kind), "rounds": rounds, **_load_average(work)},
+            "environment": {**run.versions(), **_environment(work)},
+            "workload": {**work.facts(kind), "rounds": rounds, **_higher(load, _load_average(work))},
             "methods": rows,
             "reference": run.reference,
+            "beside": other,
             "program": digest(program),
         }
     )
 
 
-class _Run:
-    """The state of one run: what each contender said of itself, and the times of its turns."""
+def _takes_part(method: Method, kind: Kind) -> bool:
+    return not method.peer or PEERS[method.backend].kind == kind
 
-    def __init__(
-        self,
-        entry: Entry,
-        work: Work,
-        kind: Kind,
-        weights: Path | None,
-        lanes: Mapping[str, Lane],
-        told: Told,
-    ) -> None:
-        self.entry, self.work, self.kind, self.weights = entry, work, kind, weights
-        self.lanes, self.told = lanes, told
-        self.reference: str | None = None
-        self.said: dict[str, dict[str, Any]] = {}
-        self.results: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
-        self.taken: dict[str, list[dict[str, float]]] = {}
-        self.differences: dict[str, float] = {}
 
-    def load(self, methods: Sequence[Method]) -> None:
-        """Load all, and compare what they give: lanes beside each other on a GPU, one after another on a processor."""
-        lanes: dict[int, list[Method]] = {}
-        for method in methods:
-            lanes.setdefault(id(self.lanes[method.key]), []).append(method)
-        at_once = len(lanes) if self.work.device == "cuda" else 1
-        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(at_once) as pool:
-            waiting = [pool.submit(self._load, members, Path(folder)) for members in lanes.values()]
-            for loaded in waiting:
-                loaded.result()
-            self.said = {method.key: self.said[method.key] for method in methods}
-            for key in [key for key, said in self.said.items() if "error" not in said]:
-                with np.load(Path(folder, f"{key}.npz")) as stored:
-                    self.results[key] = dict(stored)
-                self._compare(key)
-
-    def _load(self, methods: Sequence[Method], folder: Path) -> None:
-        """Load the contenders of one lane."""
-        for method in methods:
-            self.told(f"{self.entry.name}: {method.title} loads")
-            said = self.lanes[method.key].ask(
-                "load",
-                key=method.key,
-                method=asdict(method),
-                work=asdict(self.work),
-                weights=None if self.weights is None else str(self.weights),
-                into=str(folder / f"{method.key}.npz"),
-            )
-            if "missing" in said:
-                raise MissingDependencyError(str(said["error"]), name=said["missing"])
-            self.said[method.key] = said
-
-    def _compare(self, key: str) -> None:
-        if self.reference is None and all(np.isfinite(array).all() for array in self.results[key].values()):
-            self.reference = key  # what is right here; `nest verify` says how right
-        if self.reference is None:
-            self.said[key] = {"error": "NaN or infinite"}
-            return
-        found = fault(self.entry, self.work, self.results[key], self.results[self.reference])
-        self.differences[key] = found.largest
-        if found.text is not None:
-            self.said[key] = {"error": found.text}
-
-    def turns(self, rounds: int) -> None:
-        """Every contender in turn, so many times."""
-        running = [key for key, said in self.said.items() if "error" not in said]
-        for number in range(rounds):
-            for key in running if number % 2 == 0 else reversed(running):
-                self.told(f"{self.entry.name}: round {number + 1} of {rounds}, {key}")
-                made = self.lanes[key].ask("run", key=key)
-                if "error" in made:
-                    self.said[key] = made
-                else:
-                    self.taken.setdefault(key, []).append(made["ms"])
-                    self.said[key]["peak_mib"] = made["peak_mib"]
-            running = [key for key in running if "error" not in self.said[key]]
-        for key in self.said:
-            self.lanes[key].ask("drop", key=key)
-
-    def row(self, method: Method) -> dict[str, Any]:
-        """A contender's method in the form of the card."""
-        said = self.said[method.key]
-        error = said.get("error")
-        row: dict[str, Any] = {
-            "method": method.title,
-            "kind": "reference" if method.backend == LIBRARY else "nest",
-            "metrics": {} if error else self._metrics(method.key),
-            "max_abs_diff": _three(self.differences.get(method.key)),
-            "notes": _notes(method, self.kind),
-            "error": error,
-            "key": method.key,
-        }
-        return row
-
-    def _metrics(self, key: str) -> dict[str, float]:
-        turns = self.taken[key]
-        medians = {name: statistics.median(turn[name] for turn in turns) for name in turns[0]}
-        found = figures(self.kind, self.work, medians)
-        shared = sum(lane is self.lanes[key] for lane in self.lanes.values()) > 1
-        about = ("load_s", "first_s", *(() if shared else ("peak_mib",)), "peak_vram_mib")
-        found |= {name: self.said[key][name] for name in about if self.said[key].get(name) is not None}
-        return {name: float(f"{value:.4g}") for name, value in found.items()}
+def _place(method: Method) -> tuple[bool, bool, bool]:
+    """The library first, eager before compiled, and peers last: what is right comes of the first that can say it."""
+    return method.peer, method.backend != LIBRARY, method.plan == COMPILED
 
 
 def methods_of(
-    backends: Sequence[str], plans: Sequence[str], *, graphs: bool, library: bool = True
+    backends: Sequence[str],
+    plans: Sequence[str],
+    *,
+    graphs: bool,
+    library: bool = True,
+    compiled: bool = False,
+    peers: Sequence[str] = (),
 ) -> list[Method]:
-    """The contenders: the library, then each backend at each plan; torch with CUDA graphs where they are asked for."""
+    """The contenders: the library, then each backend at each plan; torch with CUDA graphs where they are asked for.
+
+    Args:
+        compiled: the library under torch.compile as well.
+        peers: names of `nest.bench.peers`; those that do another kind of job have no part in it.
+    """
     found = [Method(LIBRARY)] if library else []
+    found += [Method(LIBRARY, COMPILED)] if compiled else []
     for backend in backends:
         for plan in plans:
             found.append(Method(backend, plan, graphs=graphs and backend == "torch"))
-    return found
+    return [*found, *(Method(name) for name in peers)]
 
 
 def weights_of(name: str, asked: str | None, *, offline: bool) -> str:
@@ -232,15 +161,16 @@ def weights_of(name: str, asked: str | None, *, offline: bool) -> str:
     return "real"
 
 
-def save(run: BenchRun, entry: Entry) -> Path | None:
-    """Keep a run in the entry's `bench.json`: see `nest.registry.bench.merged` for what it replaces.
+def save(run: BenchRun, entry: Entry, file: Path | None = None) -> Path | None:
+    """Keep a run in the entry's `bench.json`, or in another file; `nest.registry.bench.merged` says what it replaces.
 
     Returns:
         The file; None where every method failed, of which nothing is kept.
     """
     if run.failed:
         return None
-    return write_bench(entry.directory, merged(read_bench(entry.directory, entry.name), run))
+    file = file or entry.directory / BENCH_FILE
+    return write_bench(file, merged(read_bench(file, entry.name), run))
 
 
 @contextmanager
@@ -260,11 +190,26 @@ def _parameters(program: Program, work: Work) -> Iterator[Path | None]:
 
 @contextmanager
 def _lanes(
-    methods: Sequence[Method], work: Work, lane_of: Callable[[Method], Lane] | None
+    methods: Sequence[Method],
+    work: Work,
+    lane_of: Callable[[Method], Lane] | None,
+    environments: Sequence[Path],
+    task: Task | None,
 ) -> Iterator[dict[str, Lane]]:
-    own = {} if lane_of else {m.key: Lane(work.threads, pinned=work.device == "cpu") for m in methods}
+    if lane_of:
+        yield {method.key: lane_of(method) for method in methods}
+        return
+    own: dict[str, Lane] = {}
     try:
-        yield own or {method.key: lane_of(method) for method in methods if lane_of}
+        for method in methods:
+            python = python_with(method.backend, environments) if method.peer else None
+            given = (
+                {}
+                if python is None or task is None
+                else {"python": str(python), "path": str(task.file.parent)}
+            )
+            own[method.key] = Lane(work.threads, pinned=work.device == "cpu", **given)
+        yield own
     finally:
         for lane in own.values():
             lane.end()
@@ -286,14 +231,8 @@ def _load_average(work: Work) -> dict[str, float]:
     return {"load_average": round(os.getloadavg()[0], 1)} if on_cpu else {}
 
 
-def _notes(method: Method, kind: Kind) -> str:
-    if method.backend == LIBRARY and kind in ("speech", "decoder"):
-        return "a token at a time over the library's growing caches, without its generate()"
-    return ""
-
-
-def _three(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(f"{value:.3g}")
+def _higher(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    return {name: max(value, before.get(name, value)) for name, value in after.items()}
 
 
 def library_known(name: str) -> bool:

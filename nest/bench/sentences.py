@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import statistics
 import sys
 import warnings
@@ -26,27 +25,16 @@ from typing import Any
 import numpy as np
 
 import nest
+from nest.bench._task import ragged_texts
 from nest.registry import Entry, find
 from nest.weights import fetch
 
-__all__ = ["Row", "library", "measure", "ragged_texts"]
+__all__ = ["Row", "library", "measure"]
 
 NAME = "all-MiniLM-L6-v2"
 BATCH = 32
 Vectors = np.ndarray[Any, Any]
 Job = Callable[[Sequence[str]], Vectors]
-
-_ODD = (
-    "",
-    " ",
-    "naïve café",
-    "一只猫在睡觉。",
-    "🐈🐈🐈",
-    "قطة نائمة",
-    "a\u0000b\u200bc",
-    "x" * 300,
-    "[SEP] [MASK]",
-)
 
 
 @dataclass
@@ -63,21 +51,6 @@ class Row:
     busy: float
     texts_per_second: float
     beside: float
-
-
-def ragged_texts(count: int, seed: int = 0) -> list[str]:
-    """Texts of 1 to 200 words, and some odd ones, shuffled."""
-    from pydoc_data.topics import topics
-
-    words = " ".join(topics.values()).split()
-    rng = random.Random(seed)
-    found = list(_ODD)
-    while len(found) < count:
-        length = int(np.exp(rng.uniform(0, np.log(200))))
-        start = rng.randrange(len(words) - length)
-        found.append(" ".join(words[start : start + length]))
-    rng.shuffle(found)
-    return found[:count]
 
 
 def library(entry: Entry) -> Job:

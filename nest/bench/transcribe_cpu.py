@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 
 import nest
-from nest.bench._hearers import Hearer, Turns, python_of
+from nest.bench._environments import python_of
+from nest.bench._hearers import Hearer, Turns
 from nest.bench._hearing_report import report, row_of
 from nest.bench._material import RATE, Spoken, material
 from nest.bench._nest_hearers import OURS

@@ -14,40 +14,68 @@ _MEMORY = ("peak_mib", "peak_vram_mib")
 
 
 def speed_chart(run: BenchRun, task: str | None) -> str:
-    """Methods that failed first, without figures; then the fastest first. Bars are of the main figure and of memory."""
+    """Methods that failed first, without figures; then the fastest first; last what was not measured, and why.
+
+    Bars are of the main figure and of memory. The main figure is the whole job's where peers did that alone.
+    """
     names = [name for name in METRICS if any(name in method.metrics for method in run.methods)]
     main = headline(task) or ""
+    main = (
+        "task_ms"
+        if any(method.kind == "peer" and "task_ms" in method.metrics for method in run.methods)
+        else main
+    )
     main = main if main in names else next(iter(names), "")
     names.sort(key=lambda name: name != main)  # stable: the others keep their order
     most = {name: max(method.metrics.get(name, 0) for method in run.methods) for name in (main, *_MEMORY)}
-    rows = [_row(method, names, most) for method in sorted(run.methods, key=lambda m: _place(m, main))]
+    beside = next((m.method for m in run.methods if m.key == run.beside and _has_ratio(run)), None)
+    methods = sorted(run.methods, key=lambda m: _place(m, main))
+    rows = [_row(method, names, most, beside is not None) for method in methods]
     head = ["Method", *(_heading(METRICS[name]) for name in names)]
+    if beside is not None:
+        head.append(f'Time<br><span class="nest-quiet">of {escape(beside)}</span>')
     return table(head, rows, class_="nest-chart") + _notes(run.methods)
 
 
-def _place(method: Method, main: str) -> tuple[bool, float]:
+def _has_ratio(run: BenchRun) -> bool:
+    return any(method.ratio is not None and method.key != run.beside for method in run.methods)
+
+
+def _place(method: Method, main: str) -> tuple[bool, bool, bool, float]:
     value = method.metrics.get(main, 0.0)
     better = main in METRICS and METRICS[main].more_is_better
-    return method.error is None, -value if better else value
+    return (
+        method.absent is not None,
+        method.error is None,
+        main not in method.metrics,
+        -value if better else value,
+    )
 
 
 def _heading(metric: Metric) -> str:
     return f'{escape(metric.title)}<br><span class="nest-quiet">{escape(metric.unit)}</span>'
 
 
-def _row(method: Method, names: Sequence[str], most: dict[str, float]) -> list[str]:
+def _row(method: Method, names: Sequence[str], most: dict[str, float], beside: bool) -> list[str]:
     name = escape(method.method)
+    empty = ["" for _ in names] + ([""] if beside else [])
     if method.error is not None:
         failed = f'<strong class="nest-bad">failed</strong>: {escape(method.error)}'
-        return [f"{name}<br>{failed}", *("" for _ in names)]
-    return [name, *(_figure(method, key, most) for key in names)]
+        return [f"{name}<br>{failed}", *empty]
+    if method.absent is not None:
+        return [f'{name}<br><span class="nest-quiet">{escape(method.absent)}</span>', *empty]
+    ratio = "" if method.ratio is None else f"{method.ratio:.2f}"
+    return [name, *(_figure(method, key, most) for key in names), *([ratio] if beside else [])]
 
 
 def _figure(method: Method, key: str, most: dict[str, float]) -> str:
     if key not in method.metrics:
         return '<span class="nest-quiet">not measured</span>'
     value = method.metrics[key]
-    text = METRICS[key].text(value).rpartition(" ")[0]
+    text = _number(key, value)
+    if key in method.spread:
+        least, most_of_all = (_number(key, bound) for bound in method.spread[key])
+        text += f'<br><span class="nest-quiet">{least} to {most_of_all}</span>'
     if not most.get(key):
         return text
     kind = "memory" if key in _MEMORY else method.kind
@@ -60,10 +88,15 @@ def _figure(method: Method, key: str, most: dict[str, float]) -> str:
     return f"{text}{bar}"
 
 
+def _number(key: str, value: float) -> str:
+    """Without its unit, which the heading has."""
+    return METRICS[key].text(value).rpartition(" ")[0]
+
+
 def _notes(methods: Sequence[Method]) -> str:
     said: dict[str, list[str]] = {}
     for method in methods:
-        if method.notes:
+        if method.notes and method.absent is None:
             said.setdefault(method.notes, []).append(method.method)
     items = "".join(element("li", f"{escape(', '.join(who))}: {escape(note)}") for note, who in said.items())
     return f"<ul>{items}</ul>\n" if items else ""

@@ -34,6 +34,8 @@ def _measurable(value: float) -> float:
 Number = Annotated[float, Field(allow_inf_nan=False, ge=0)]
 Figure = Annotated[Number, AfterValidator(_measurable)]
 
+Span = Annotated[list[Figure], Field(min_length=2, max_length=2)]
+
 _MACHINE = ("machine", "processor", "cpus", "gpu", "gpus")
 """The facts of an environment that tell machines apart; versions of packages do not."""
 
@@ -44,22 +46,33 @@ _EFFORT = ("rounds", "warmup", "load_average")
 class Method(Table):
     """One way to do the work: `nest torch, fast`, `transformers (eager)`.
 
-    `kind` is `nest` or `reference`. `metrics` are by name and unit (`encode_ms`, `tokens_per_s`, `peak_mib`). A method
-    whose results are wrong, or that could not run, has an `error` and no metrics: a wrong result has no speed.
-    `max_abs_diff` is max|Δ| to the reference's results. `key` is the name without spaces, for links and charts.
+    `kind` is `nest`, `reference` or `peer`. `metrics` are medians by name and unit (`encode_ms`, `tokens_per_s`,
+    `peak_mib`); `spread` has the least and the most of those that were measured in rounds. `ratio` is the median over
+    rounds of the time of the whole job by that of the run's `beside` in the same round. `max_abs_diff` is max|Δ| to the
+    reference's results. `key` is the name without spaces, for links and charts.
+
+    A method whose results are wrong, or that could not run, has an `error` and no metrics: a wrong result has no speed.
+    One that was not measured, since it is not installed or cannot do it here, has `absent`, why.
     """
 
     method: Line
     kind: Line
     metrics: dict[str, Figure] = Field(default_factory=dict)
+    spread: dict[str, Span] = Field(default_factory=dict)
+    ratio: Figure | None = None
     max_abs_diff: Number | None = None
     notes: str = ""
     error: str | None = None
+    absent: str | None = None
     key: Line
 
     @model_validator(mode="after")
     def _failed_has_no_speed(self) -> Method:
-        if self.error is not None and self.metrics:
+        if self.absent is not None and (self.metrics or self.error is not None):
+            raise ValueError(
+                f"'{self.method}' was not measured, and has metrics or an error: take one of them away"
+            )
+        if self.error is not None and (self.metrics or self.spread or self.ratio is not None):
             raise ValueError(
                 f"'{self.method}' has an error and metrics: a method that failed is shown without a speed; "
                 f"take the metrics away, or the error if there was none"
@@ -68,7 +81,8 @@ class Method(Table):
 
 
 class BenchRun(Table):
-    """What was measured in one run. `reference` is the key of the method whose results are right.
+    """What was measured in one run. `reference` is the key of the method whose results are right, `beside` that of the
+    one by whose time the others' are divided.
 
     `program` is the digest of the definition that was measured.
     """
@@ -78,6 +92,7 @@ class BenchRun(Table):
     workload: dict[str, str | int | float]
     methods: list[Method] = Field(min_length=1)
     reference: str | None = None
+    beside: str | None = None
     program: Sha256 | None = None
 
     @field_validator("methods")
@@ -99,7 +114,7 @@ class BenchRun(Table):
     @property
     def failed(self) -> bool:
         """Whether no method could be measured."""
-        return all(method.error is not None for method in self.methods)
+        return all(method.error is not None or method.absent is not None for method in self.methods)
 
     @property
     def machine(self) -> tuple[Any, ...]:
@@ -112,35 +127,42 @@ class BenchRun(Table):
         return {key: value for key, value in self.workload.items() if key not in _EFFORT}
 
 
-def read_bench(folder: Path, entry: str) -> list[BenchRun]:
-    """The runs of the entry in `folder`; none where it has no such file.
+def read_bench(file: Path, entry: str) -> list[BenchRun]:
+    """The runs of an entry; none where there is no such file.
+
+    Args:
+        file: `bench.json`, or the folder that it lies in.
 
     Raises:
         ManifestError: the file is not right; says all that is wrong with it.
     """
-    return read_list(folder / BENCH_FILE, entry, BenchRun)
+    return read_list(_file(file), entry, BenchRun)
 
 
-def check_bench(folder: Path, entry: str) -> None:
-    """Whether runs can be kept in `folder`: what is there is right, and may be replaced.
+def check_bench(file: Path, entry: str) -> None:
+    """Whether runs can be kept: what is there is right, and may be replaced.
 
     Raises:
         ManifestError: the file is not right.
         InputError: it cannot be written.
     """
-    read_bench(folder, entry)
-    check_replaceable(folder / BENCH_FILE)
+    read_bench(file, entry)
+    check_replaceable(_file(file))
 
 
-def write_bench(folder: Path, runs: Sequence[BenchRun]) -> Path:
+def write_bench(file: Path, runs: Sequence[BenchRun]) -> Path:
     """Write the runs, whole or not at all; returns the file.
 
     Raises:
         OSError: it cannot be written.
     """
-    file = folder / BENCH_FILE
+    file = _file(file)
     replace_file(file, by_lines([run.model_dump(exclude_unset=True) for run in runs], "methods"))
     return file
+
+
+def _file(file: Path) -> Path:
+    return file / BENCH_FILE if file.is_dir() else file
 
 
 def merged(kept: Sequence[BenchRun], new: BenchRun) -> list[BenchRun]:
@@ -162,7 +184,9 @@ def merged(kept: Sequence[BenchRun], new: BenchRun) -> list[BenchRun]:
 
 def _together(old: BenchRun, new: BenchRun) -> BenchRun:
     """Both runs as one, methods in the old one's order."""
-    measured = {method.key for method in new.methods}
+    known = {method.key for method in old.methods}
+    # One that was measured before, and is not installed now, keeps its figures.
+    measured = {method.key for method in new.methods if method.absent is None or method.key not in known}
     kept = {method.key: method for method in old.methods if method.key not in measured}
     reference = new.reference
     if old.reference in kept and (reference is None or kept[old.reference].kind == "reference"):
@@ -170,8 +194,14 @@ def _together(old: BenchRun, new: BenchRun) -> BenchRun:
     found = {
         **{method.key: method for method in old.methods},
         **{key: _beside(method, old.reference, reference) for key, method in kept.items()},
-        **{method.key: _beside(method, new.reference, reference) for method in new.methods},
+        **{
+            method.key: _beside(method, new.reference, reference)
+            for method in new.methods
+            if method.key in measured
+        },
     }
+    if old.beside != new.beside:
+        found |= {key: found[key].model_copy(update={"ratio": None}) for key in kept}
     changed = {
         "date": max(old.date, new.date, key=_moment),
         "workload": {**new.workload, **_effort(old, new)},

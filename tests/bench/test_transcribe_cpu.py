@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nest.bench import _peer_hearers, transcribe_cpu
+from nest.bench import transcribe_cpu
 from nest.bench._hearers import Heard, Hearer, Turns
 from nest.bench._hearing_report import report, row_of
 from nest.bench._material import RATE, Spoken, material
+from nest.bench.peers.speech import openai_name
 
 from ..docs.markdown import ROOT
 
@@ -146,7 +147,7 @@ def test_material_is_made_of_the_clips() -> None:
     ],
 )
 def test_names_of_the_peer_s_parameters(hub: str, openai: str) -> None:
-    assert _peer_hearers._openai_name(hub) == openai
+    assert openai_name(hub) == openai
 
 
 def test_a_peer_s_python_needs_nothing_of_nest_s() -> None:

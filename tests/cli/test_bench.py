@@ -40,15 +40,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return runs
 
 
-def result(error: str | None = None) -> BenchRun:
-    method = {"method": "a", "kind": "nest", "key": "a", "error": error}
+def result(error: str | None = None, kind: str = "nest") -> BenchRun:
+    method = {"method": "a", "kind": kind, "key": "a", "error": error}
     return BenchRun.model_validate(
         {"date": "2026-11-30", "environment": {}, "workload": {}, "methods": [method]}
     )
 
 
 def bench(command: Command, *arguments: str) -> Outcome:
-    return command("bench", *arguments, "--weights", "random", "--plan", "exact")  # type: ignore[no-any-return]
+    given = () if "--peers" in arguments else ("--peers", "none")
+    return command("bench", *arguments, *given, "--weights", "random", "--plan", "exact")  # type: ignore[no-any-return]
 
 
 class TestDevice:
@@ -184,7 +185,110 @@ def test_a_framework_that_cannot_be_imported_is_no_row_of_a_matrix() -> None:
         list(_matrix._on(setting, "torch", "f32", (), None))  # type: ignore[arg-type]
 
 
+class TestPeers:
+    def test_all_are_asked_where_none_is_named(self, command: Command, asked: list[list[str]]) -> None:
+        outcome = command(
+            "bench", "resnet-18", "--weights", "random", "--backend", "torch", "--plan", "exact"
+        )
+        assert outcome.code == 0
+        assert asked == [
+            [
+                "transformers-eager", "transformers-compiled", "nest-torch", "faster-whisper", "faster-whisper-int8",
+                "openai-whisper", "whisper.cpp", "sentence-transformers", "llama.cpp",
+            ]
+        ]  # fmt: skip
+
+    def test_those_that_are_named(self, command: Command, asked: list[list[str]]) -> None:
+        bench(command, "resnet-18", "--backend", "torch", "--peers", "llama.cpp,transformers-compiled")
+        bench(command, "resnet-18", "--backend", "torch", "--peers", "llama.cpp", "--only", "LLAMA|torch")
+        assert asked == [
+            ["transformers-eager", "transformers-compiled", "nest-torch", "llama.cpp"],
+            ["nest-torch", "llama.cpp"],
+        ]
+
+    def test_peers_alone_have_nothing_that_is_right(self, command: Command, asked: list[list[str]]) -> None:
+        outcome = bench(command, "resnet-18", "--peers", "llama.cpp", "--only", "llama")
+        assert (outcome.code, asked) == (1, [])
+        assert "--only 'llama' leaves neither nest nor the reference library" in outcome.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (
+                ("--peers", "vllm"),
+                "there is no peer 'vllm': there are transformers-compiled, faster-whisper, ",
+            ),
+            (("--peer-weights", "llama.cpp"), "NAME=PATH is expected; came 'llama.cpp'"),
+            (("--peer-weights", "llama.cpp=nowhere.gguf"), "there is no 'nowhere.gguf'"),
+            (("--peer-weights", "torch=model.gguf"), "there is no peer 'torch'"),
+            (("--batch", "1,none"), "a whole number, 1 or more, is expected; came 'none'"),
+            (("resnet-50", "--out", "x.json"), "--out FILE keeps the runs of one entry"),
+        ],
+    )
+    def test_usage(
+        self, command: Command, asked: list[list[str]], arguments: tuple[str, ...], said: str
+    ) -> None:
+        outcome = command("bench", "resnet-18", *arguments)
+        assert (outcome.code, asked) == (2, [])
+        assert said in outcome.err
+
+    def test_an_environment_without_a_python(
+        self, command: Command, asked: list[list[str]], tmp_path: Path
+    ) -> None:
+        outcome = bench(command, "resnet-18", "--peers-from", str(tmp_path))
+        assert (outcome.code, asked) == (1, [])
+        assert f"{tmp_path} is no virtual environment" in outcome.err
+
+    def test_a_peer_that_fails_is_no_fault_of_the_entry(
+        self, command: Command, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for kind, code in (("peer", 0), ("nest", 1)):
+            monkeypatch.setattr(
+                "nest.bench.entries.bench", lambda *_, kind=kind, **__: result("other text", kind)
+            )
+            assert bench(command, "resnet-18").code == code
+
+    def test_one_run_for_each_batch(self, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+        batches: list[int] = []
+        monkeypatch.setattr(
+            "nest.bench.entries.bench", lambda _, __, work, **___: batches.append(work.batch) or result()
+        )
+        assert bench(command, "resnet-18", "--batch", "1,8,8,32").code == 0
+        assert batches == [1, 8, 32]
+
+    def test_the_table_has_spread_ratio_and_what_was_not_measured(
+        self, command: Command, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        methods = [
+            {
+                "method": "a", "kind": "nest", "key": "a", "metrics": {"task_ms": 12.0, "load_s": 0.5},
+                "spread": {"task_ms": [10.0, 20.0]}, "ratio": 1.0, "notes": "as it is",
+            },
+            {"method": "b", "kind": "peer", "key": "b", "absent": "not installed", "notes": "not shown"},
+            {"method": "c", "kind": "peer", "key": "c", "error": "text: word 1"},
+        ]  # fmt: skip
+        run = BenchRun.model_validate(
+            {"date": "2026-11-30", "environment": {}, "workload": {}, "methods": methods, "beside": "a"}
+        )
+        monkeypatch.setattr("nest.bench.entries.bench", lambda *_, **__: run)
+        out = bench(command, "resnet-18").out
+        assert "| method | task_ms | load_s | of a | max diff |  |" in out
+        assert "| a | 12 (10 to 20) | 0.5 | 1.00 |  |  |" in out
+        assert "| b |  |  |  |  | not installed |" in out
+        assert "| c |  |  |  |  | **failed**: text: word 1 |" in out
+        assert "a: as it is." in out
+        assert "not shown" not in out
+
+
 class TestSave:
+    def test_another_file(self, command: Command, asked: list[list[str]], tmp_path: Path) -> None:
+        file = tmp_path / "mine.json"
+        assert bench(command, "resnet-18", "--out", str(file)).code == 0
+        assert json.loads(file.read_text("utf-8"))[0]["methods"][0]["key"] == "a"
+        file.write_text("[", "utf-8")
+        outcome = bench(command, "resnet-18", "--out", str(file))
+        assert (outcome.code, len(asked), file.read_text("utf-8")) == (1, 1, "[")
+
     @pytest.mark.parametrize(("verb", "file"), [("bench", "bench.json"), ("verify", "parity.json")])
     def test_a_bad_file_is_found_before(
         self, command: Command, asked: list[list[str]], stranger: Path, verb: str, file: str

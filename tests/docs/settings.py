@@ -46,7 +46,7 @@ SHORTER = {
         "python -m nest verify whisper-tiny --tiny --backend tally --no-library"
     ),
     "nest bench whisper-tiny.en": (
-        "nest bench whisper-tiny.en --backend onnx --plan exact --rounds 1 --no-library --threads 1"
+        "nest bench whisper-tiny.en --backend onnx --plan exact --rounds 1 --no-library --threads 1 --peers none"
     ),
     "nest verify zoo/my-model --tiny --trust-source": f"nest verify zoo/my-model {_LESS} --trust-source",
 }

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import nest
-from nest.bench.sentences import NAME, library, ragged_texts
+from nest.bench._task import ragged_texts
+from nest.bench.sentences import NAME, library
 from nest.registry import find
 
 TEXTS = ragged_texts(40, seed=1)

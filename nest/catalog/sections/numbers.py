@@ -82,7 +82,9 @@ def _speed(facts: Facts) -> list[str]:
     parts = ["### Speed and memory { #speed }"]
     current = [run for run, now in facts.bench if now]
     if current:
-        parts.append(f"Medians; methods took turns in one run. [All figures]({BENCH_FILE}).")
+        parts.append(
+            f"Medians, with the least and the most; methods took turns in one run. [All figures]({BENCH_FILE})."
+        )
     for run in current:
         parts += [
             f"#### {in_markdown(_place(run))}",
@@ -101,7 +103,10 @@ def _place(run: BenchRun) -> str:
 
 
 def _work(run: BenchRun) -> str:
-    packages = ("torch", "jax", "flax", "onnxruntime", "transformers")
+    packages = (
+        "torch", "jax", "flax", "onnxruntime", "transformers", "faster-whisper", "ctranslate2", "openai-whisper",
+        "pywhispercpp", "sentence-transformers", "llama-cpp-python",
+    )  # fmt: skip
     versions = ", ".join(f"{name} {run.environment[name]}" for name in packages if name in run.environment)
     said = f"{run.date[:10]}. {work_words(run.workload)}. {versions}."
     if busy(run.environment, run.workload):
