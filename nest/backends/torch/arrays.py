@@ -27,14 +27,20 @@ DTYPES: dict[str, torch.dtype] = {
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
+_KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool", "c": "complex"}
 _WIDE = (torch.uint16, torch.uint32, torch.uint64)
 
 
 class TorchArrays:
-    """See `nest.backends.calls.Arrays`; native arrays are tensors on one device."""
+    """See `nest.backends.calls.Arrays`; native arrays are tensors on one device.
 
-    def __init__(self, device: torch.device) -> None:
+    Args:
+        stay: what is on the host is left there, for who copies it to the device into memory of its own.
+    """
+
+    def __init__(self, device: torch.device, *, stay: bool = False) -> None:
         self.device = device
+        self._stay = stay
 
     def shape(self, x: Any) -> tuple[int, ...]:
         return tuple(x.shape)
@@ -46,9 +52,7 @@ class TorchArrays:
             if x.dtype.is_floating_point:
                 return "float"
             return "complex" if x.dtype.is_complex else "int"
-        return {"f": "float", "i": "int", "u": "int", "b": "bool", "c": "complex"}.get(
-            x.dtype.kind, str(x.dtype)
-        )
+        return _KINDS.get(x.dtype.kind) or str(x.dtype)
 
     def is_array(self, x: Any) -> bool:
         if isinstance(x, torch.Tensor):
@@ -93,7 +97,8 @@ class TorchArrays:
             if plain.dtype.kind == "u" and plain.dtype.itemsize > 1:
                 plain = plain.astype(np.int64)
             x = torch.from_numpy(plain)
-        tensor: torch.Tensor = x.to(device=self.device, dtype=DTYPES[dtype])
+        device = x.device if self._stay and x.device.type == "cpu" else self.device
+        tensor: torch.Tensor = x.to(device=device, dtype=DTYPES[dtype])
         return tensor
 
     def full(self, shape: Sequence[int], value: int, dtype: str) -> torch.Tensor:

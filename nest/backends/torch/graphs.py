@@ -50,9 +50,7 @@ class _Recorded:
 
     def __call__(self, arguments: Sequence[Tensor]) -> Any:
         """The results, in memory that the next call overwrites."""
-        for held, given in zip(self.inputs, arguments, strict=True):
-            if held.data_ptr() != given.data_ptr():
-                held.copy_(given)
+        _take(self.inputs, arguments)
         self.graph.replay()
         return self.outputs
 
@@ -112,13 +110,15 @@ class GraphRunner:
         state: the session's tree of states.
         chunk: trips of a loop in one graph; the host looks at the condition once a chunk. The bodies of nest's loops
             are harmless when run past their end.
+        device: where the graphs run; arguments may be on the host.
 
     Attributes:
         looks: how often the host has waited for a loop's condition.
     """
 
-    def __init__(self, state: Any, chunk: int = 8) -> None:
+    def __init__(self, state: Any, chunk: int = 8, device: torch.device | None = None) -> None:
         self.state = state
+        self._device = device
         self.chunk = chunk
         self.looks = 0
         self.recording = False
@@ -140,14 +140,15 @@ class GraphRunner:
             self._loops[key] = self._recorded_loop(method, arguments)
         loop = self._loops[key]
         if loop is None:
-            return method(*arguments, self.state)
+            return method(*self._placed(arguments), self.state)
         loop.start(arguments)
         for _ in range(self.chunk, loop.most, self.chunk):
             self.looks += 1
             if not loop.look():
                 break
             loop.more(loop.carry)
-        results = tuple(loop.carry[i].clone() for i in loop.results)
+        results = tuple(torch.empty_like(loop.carry[i]) for i in loop.results)
+        _put(results, [loop.carry[i] for i in loop.results])
         return results if len(results) > 1 else results[0]
 
     def __call__(
@@ -195,12 +196,15 @@ class GraphRunner:
         self.recording = True
         try:
             with _RECORDING:
-                made = _Recorded(function, arguments, copied=copied)
+                made = _Recorded(function, self._placed(arguments), copied=copied)
         finally:
             self.recording = False
         for tensor, before in zip(touched, held, strict=True):
             tensor.copy_(before)
         return made
+
+    def _placed(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        return [a if self._device is None else a.to(self._device) for a in arguments]
 
     def _recorded_loop(self, method: Callable[..., Any], arguments: Sequence[Tensor]) -> _Loop | None:
         """The graphs of an entry that gives what its one loop carries; None of any other."""
@@ -233,6 +237,13 @@ class GraphRunner:
             _put(carry, values)
 
         return _Loop(before, self._record(more, seen.carry, copied=False), look, seen, known)
+
+
+def _take(held: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+    """Put a call's arguments, which may be on the host, into a graph's own memory."""
+    for mine, theirs in zip(held, given, strict=True):
+        if mine.data_ptr() != theirs.data_ptr():
+            mine.copy_(theirs, non_blocking=True)
 
 
 def _put(kept: Sequence[Tensor], values: Sequence[Tensor]) -> None:

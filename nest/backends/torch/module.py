@@ -183,7 +183,7 @@ class TorchSession(BaseSession):
             )
         self.model = model
         self.arrays = TorchArrays(model.device)
-        self._calls: dict[str, tuple[EntryCall, list[str], list[str]]] = {}
+        self._calls: dict[str, tuple[EntryCall, list[str], list[str], bool]] = {}
         self.state: Any = None
         if model.program.root.has_state:
             dtype = DTYPES[model.nest_info.dtype]
@@ -191,27 +191,27 @@ class TorchSession(BaseSession):
             # States outlive the block that the session was made in, which may be one of inference_mode.
             with allocating(self.program, self.symbols), torch.inference_mode(False):
                 self.state = make(self.symbols["Batch"], self.symbols.get("Capacity", 0), dtype, model.device)
-        self.graphs = GraphRunner(self.state) if graphs else None
+        self.graphs = GraphRunner(self.state, device=model.device) if graphs else None
         if self.graphs is not None:
             self.state.runner = self.graphs
 
     def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         known = self._calls.get(name)
         if known is None:
-            call = EntryCall(self.program, name, self.arrays)
-            known = self._calls[name] = call, *touched_states(call.function)
-        call, used, written = known
+            call = EntryCall(self.program, name, TorchArrays(self.model.device, stay=self.graphs is not None))
+            known = self._calls[name] = call, *touched_states(call.function), _loops(call.function)
+        call, used, written, loops = known
         native = call(args, kwargs, self.symbols)
         method = functools.partial(self.model.nest_methods[name], self.model)
         if not call.function.uses_state:
             with exact_math(self.model.device):
-                return method(*native)
+                return method(*(x.to(self.model.device) for x in native))
         self._intact(used)
         with self._writing(name, written), torch.no_grad(), exact_math(self.model.device, caches=True):
             if self.graphs is None:
                 results = method(*native, self.state)
                 return self._own(results) if call.function.views else results
-            run = self.graphs.looping if _loops(call.function) else self.graphs.entry
+            run = self.graphs.looping if loops else self.graphs.entry
             return run(name, method, native)
 
     @staticmethod
