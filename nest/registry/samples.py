@@ -11,7 +11,7 @@ __all__ = ["Choice", "Computed", "Label", "Sample", "TimedWord", "as_list", "shi
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, strict=True)
 
 
 class TimedWord(_Strict):

@@ -27,12 +27,11 @@ from nest.backends.session import (
     session_symbols,
     touched_states,
 )
-from nest.backends.source.names import RESERVED
 from nest.backends.torch.arrays import DTYPES, NAMES, TorchArrays
 from nest.backends.torch.fused import fuses
 from nest.backends.torch.graphs import GraphRunner
+from nest.backends.torch.kept_source import SourceText, kept_source
 from nest.backends.torch.small import fuse_small
-from nest.backends.torch.source import torch_module
 from nest.errors import CallError, DefinitionError
 from nest.ir.inventory import parameters, states
 from nest.ir.plan import Plan
@@ -320,12 +319,11 @@ def skeleton(program: Program, *, plan: Plan | None = None, **info: Any) -> Torc
     A plan's module has the plan's parameters; entries and states are the program's in any case.
     """
     plan = plan or make_plan(program)
-    made = torch_module(plan.program, plan.name)
+    made = kept_source(plan, lambda: _printed(program, plan))
     module = load_generated(made.text, program.name)
     generated = getattr(module, made.root)
     details = ModelInfo(program, made.text, **info)
     plain = {name: getattr(generated, name) for name in program.entries}
-    _refuse_clashes(program)
     namespace: dict[str, Any] = {
         "nest_info": details,
         "nest_methods": plain,
@@ -337,12 +335,29 @@ def skeleton(program: Program, *, plan: Plan | None = None, **info: Any) -> Torc
         )
     cls = type(made.root, (TorchModel, generated), namespace)
     with torch.device("meta"):
-        model = cls(**made.arguments(torch))
+        model = cls(**{name: _argument(value) for name, value in made.takes.items()})
     return cast(TorchModel, model)
+
+
+def _argument(value: str) -> int | torch.dtype:
+    """What a constructor takes: a number, or an element type by its name, such as `torch.float32`."""
+    return int(value) if value.isdigit() else cast(torch.dtype, getattr(torch, value.partition(".")[2]))
+
+
+def _printed(program: Program, plan: Plan) -> SourceText:
+    """The source of a plan's program, printed anew."""
+    # Here, since a process that finds its source needs nothing of what prints it.
+    from nest.backends.torch.source import torch_module
+
+    _refuse_clashes(program)
+    made = torch_module(plan.program, plan.name)
+    return SourceText(made.text, made.root, made.takes)
 
 
 def _refuse_clashes(program: Program) -> None:
     """Names of a definition must not hide what every module on torch has, or what generated source means by them."""
+    from nest.backends.source.names import RESERVED
+
     modules = {n for n in dir(nn.Module) if n != "forward"}
     for block in program.root.distinct():
         own = modules | ({n for n in vars(TorchModel) if n != "forward"} if block is program.root else set())
