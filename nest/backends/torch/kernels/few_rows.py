@@ -5,6 +5,9 @@ vector, which is small, as often as there are blocks. More rows go through the m
 of a row are always in the same order, so the result is the same at every call.
 """
 
+# Triton puts no tuples together by unpacking.
+# ruff: noqa: RUF005
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -71,16 +74,25 @@ def _row_kernel(
     depth = tl.arange(0, DEPTH)
     inside = (columns < N)[:, None]
     held = weight + columns.to(tl.int64)[:, None] * K + depth[None, :]
-    # Weights do not depend on the kernel before, whose end is waited for after they were asked for.
-    w = tl.load(held, mask=inside & (depth < K)[None, :], other=0.0)
-    if GATED:
-        gate_to_up = N.to(tl.int64) * K
-        u = tl.load(held + gate_to_up, mask=inside & (depth < K)[None, :], other=0.0)
+    gate_to_up = N.to(tl.int64) * K
+    # Weights do not depend on the kernel ahead, whose end is waited for after they were asked for.
+    weights, ups, scales, shifts = (), (), (), ()
+    for k in tl.static_range(0, K, DEPTH):
+        seen = k + depth < K
+        weights = weights + (tl.load(held + k, mask=inside & seen[None, :], other=0.0),)
+        if GATED:
+            ups = ups + (tl.load(held + gate_to_up + k, mask=inside & seen[None, :], other=0.0),)
+        if NORM_WEIGHT:
+            scales = scales + (tl.load(norm_weight + k + depth, mask=seen, other=0.0),)
+        if NORM_BIAS:
+            shifts = shifts + (tl.load(norm_bias + k + depth, mask=seen, other=0.0),)
     if BIAS:
         added = tl.load(bias + columns, mask=columns < N, other=0.0).to(tl.float32)
         if GATED:
             added_up = tl.load(bias + N + columns, mask=columns < N, other=0.0).to(tl.float32)
     wait(PDL)
+    if RESIDUAL:
+        kept = tl.load(residual + row * N + columns, mask=columns < N, other=0.0).to(tl.float32)
     if KIND:
         mean, scale = moments(x + row * K, K, eps, KIND, WIDTH)
     total = tl.zeros([COLUMNS, DEPTH], tl.float32)
@@ -95,14 +107,14 @@ def _row_kernel(
         else:
             h = tl.load(x + row * K + at, mask=seen, other=0.0).to(tl.float32)
         if KIND:
-            h = normalized(h, at, seen, mean, scale, norm_weight, norm_bias, NORM_WEIGHT, NORM_BIAS)
-        if k > 0:
-            w = tl.load(held + k, mask=inside & seen[None, :], other=0.0)
-            if GATED:
-                u = tl.load(held + gate_to_up + k, mask=inside & seen[None, :], other=0.0)
-        total += w.to(tl.float32) * h[None, :]
+            h = tl.where(seen, (h - mean) * scale, 0.0)
+        if NORM_WEIGHT:
+            h *= scales[k // DEPTH].to(tl.float32)
+        if NORM_BIAS:
+            h += shifts[k // DEPTH].to(tl.float32)
+        total += weights[k // DEPTH].to(tl.float32) * h[None, :]
         if GATED:
-            total_up += u.to(tl.float32) * h[None, :]
+            total_up += ups[k // DEPTH].to(tl.float32) * h[None, :]
     result = tl.sum(total, 1)
     if BIAS:
         result += added
@@ -113,7 +125,7 @@ def _row_kernel(
             up += added_up
         result *= up
     if RESIDUAL:
-        result += tl.load(residual + row * N + columns, mask=columns < N, other=0.0).to(tl.float32)
+        result += kept
     tl.store(y + row * N + columns, result.to(y.dtype.element_ty), mask=columns < N)
 
 
@@ -252,9 +264,18 @@ def _combines(slab: Slab, parts: Parts) -> bool:
 
 
 def slab_for(rows: int, N: int, K: int, *, norm: bool, gated: bool) -> Slab:
-    """The slab for a product of so many rows: as many blocks as fill the processors, each with wide loads."""
+    """The slab for a product of so many rows, of what was fastest on an H200: see docs/speed.md.
+
+    Of one row, each block has few rows of the weight, all of which it asks for at once: they are held in registers.
+    """
     if rows > 1:
         return Slab(32, 128, 8, 4) if rows < 64 else Slab(16 if N <= 2048 else 32, 128, 4, 4)
+    slab = _fastest(N, K, norm=norm, gated=gated)
+    held = slab.columns * slab.depth * triton.cdiv(K, slab.depth) * (2 if gated else 1)
+    return slab._replace(warps=max(slab.warps, triton.next_power_of_2(triton.cdiv(held, 8192))))
+
+
+def _fastest(N: int, K: int, *, norm: bool, gated: bool) -> Slab:
     whole = triton.next_power_of_2(K)
     if K > 4096:
         return Slab(1, 1024, 2 if N < 1024 else 4)

@@ -112,7 +112,6 @@ def _step_kernel(
     PDL: tl.constexpr,
 ):  # fmt: skip
     """Query i of a row, at slot pos + i: the slots before pos from the cache, the S new keys from the projection."""
-    wait(PDL)
     row, h = (tl.program_id(0) // H).to(tl.int64), tl.program_id(0) % H
     b, i = row // S, (row % S).to(tl.int32)
     split = tl.program_id(1)
@@ -120,34 +119,43 @@ def _step_kernel(
     kv = h // group
     width = tl.arange(0, W)
     inside = (width < E)[None, :]
-    before = 0
+    k_at = k_cache + b * kb + kv * kh + width[None, :]
+    v_at = v_cache + b * vb + kv * vh + width[None, :]
+    keys = tl.arange(0, KEYS)
+    start = 0
     if AT:
-        before = tl.load(pos + b)
-    slots_from = before
+        # The kernel ahead makes the projection: where the row is, and what it holds, is known before that has ended.
+        start = tl.load(pos + b)
+        at = split * KEYS + keys
+        first = at < tl.minimum(start, capacity)
+        first_k = tl.load(k_at + at[:, None] * ks, mask=first[:, None] & inside, other=0.0)
+        first_v = tl.load(v_at + at[:, None] * vs, mask=first[:, None] & inside, other=0.0)
+    wait(PDL)
     one = tl.arange(0, 1)
     q = _turned(
-        packed + (row + one)[:, None] * packed_row + h * E, inside, before + i + one, inv_freq, q_weight, eps,
+        packed + (row + one)[:, None] * packed_row + h * E, inside, start + i + one, inv_freq, q_weight, eps,
         rope_scale, E, W, TURNED, PAIRS, Q_NORM,
     )  # fmt: skip
     q = q.to(packed.dtype.element_ty).to(tl.float32) * scale
     total = tl.zeros([W], tl.float32)
     peak = float("-inf")
     mass = 0.0
-    k_at = k_cache + b * kb + kv * kh + width[None, :]
-    v_at = v_cache + b * vb + kv * vh + width[None, :]
-    keys = tl.arange(0, KEYS)
-    before = tl.minimum(before, capacity)
-    for block in range(split, tl.cdiv(before, KEYS), SPLITS):
-        at = block * KEYS + keys
-        there = (at < before)[:, None] & inside
-        k = tl.load(k_at + at[:, None] * ks, mask=there, other=0.0).to(tl.float32)
-        v = tl.load(v_at + at[:, None] * vs, mask=there, other=0.0).to(tl.float32)
-        total, peak, mass = seen_block(q, k, v, at < before, total, peak, mass)
+    if AT:
+        total, peak, mass = seen_block(
+            q, first_k.to(tl.float32), first_v.to(tl.float32), first, total, peak, mass
+        )
+        before = tl.minimum(start, capacity)
+        for block in range(split + SPLITS, tl.cdiv(before, KEYS), SPLITS):
+            at = block * KEYS + keys
+            there = (at < before)[:, None] & inside
+            k = tl.load(k_at + at[:, None] * ks, mask=there, other=0.0).to(tl.float32)
+            v = tl.load(v_at + at[:, None] * vs, mask=there, other=0.0).to(tl.float32)
+            total, peak, mass = seen_block(q, k, v, at < before, total, peak, mass)
     if split == 0:
         new = tl.arange(0, NEW)
         there = (new <= i)[:, None] & inside
         new_at = packed + (b * S + new)[:, None] * packed_row + (H + kv) * E
-        slots = slots_from + new
+        slots = start + new
         k = _turned(new_at, there, slots, inv_freq, k_weight, eps, rope_scale, E, W, TURNED, PAIRS, K_NORM)
         v = tl.load(new_at + KV * E + width[None, :], mask=there, other=0.0)
         k = k.to(packed.dtype.element_ty)
@@ -191,6 +199,8 @@ def attend_step(
     pdl: bool | None = None,
 ) -> Tensor | Parts:
     """Put the new keys and values into the caches from slot `pos` on, and attend causally to all slots so far.
+
+    The position and the slots before it are read before the kernel ahead has ended, which may write neither.
 
     Args:
         packed: [B, S, (H + 2 KV) E], contiguous: queries, keys and values of the S new positions, 16 at most.
