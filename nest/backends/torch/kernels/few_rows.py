@@ -5,7 +5,8 @@ vector, which is small, as often as there are blocks. More rows go through the m
 of a row are always in the same order, so the result is the same at every call.
 """
 
-# Triton puts no tuples together by unpacking.
+# Tuples grow in kernels, and Triton puts none together by unpacking.
+# mypy: disable-error-code="assignment"
 # ruff: noqa: RUF005
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from nest.backends.torch.kernels.parts import Parts, combined
 __all__ = ["Slab", "linear_few", "slab_for"]
 
 _VECTORS = 4
-"""So few rows are each a product of a vector: the weight comes out of the cache for all but the first."""
+"""So few rows are products of a vector each, by a block that holds its part of the weight."""
 
 
 class Slab(NamedTuple):
@@ -66,10 +67,9 @@ def _row_kernel(
     K: tl.constexpr, KIND: tl.constexpr, NORM_WEIGHT: tl.constexpr, NORM_BIAS: tl.constexpr, BIAS: tl.constexpr,
     ACTIVATION: tl.constexpr, GATED: tl.constexpr, RESIDUAL: tl.constexpr,
     SPLITS: tl.constexpr, SPLITS_UP: tl.constexpr, E: tl.constexpr,
-    WIDTH: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, PDL: tl.constexpr,
+    ROWS: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """activation(norm(x) weight^T + bias) + residual of one row, COLUMNS elements a block; x may be parts of heads."""
-    row = tl.program_id(1).to(tl.int64)
+    """activation(norm(x) weight^T + bias) + residual of ROWS rows, COLUMNS elements a block; x may be parts."""
     columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     depth = tl.arange(0, DEPTH)
     inside = (columns < N)[:, None]
@@ -91,42 +91,45 @@ def _row_kernel(
         if GATED:
             added_up = tl.load(bias + N + columns, mask=columns < N, other=0.0).to(tl.float32)
     wait(PDL)
-    if RESIDUAL:
-        kept = tl.load(residual + row * N + columns, mask=columns < N, other=0.0).to(tl.float32)
-    if KIND:
-        mean, scale = moments(x + row * K, K, eps, KIND, WIDTH)
-    total = tl.zeros([COLUMNS, DEPTH], tl.float32)
-    if GATED:
-        total_up = tl.zeros([COLUMNS, DEPTH], tl.float32)
-    for k in tl.static_range(0, K, DEPTH):
-        at = k + depth
-        seen = at < K
-        if SPLITS:
-            heads = combined(x, lse, row, rows, k // E, SPLITS, SPLITS_UP, K // E, DEPTH // E, E, E)
-            h = tl.reshape(heads, [DEPTH])
-        else:
-            h = tl.load(x + row * K + at, mask=seen, other=0.0).to(tl.float32)
+    # Rows one after the other: the weights stay where they are.
+    for r in tl.static_range(ROWS):
+        row = tl.program_id(1).to(tl.int64) * ROWS + r
+        if RESIDUAL:
+            kept = tl.load(residual + row * N + columns, mask=columns < N, other=0.0).to(tl.float32)
         if KIND:
-            h = tl.where(seen, (h - mean) * scale, 0.0)
-        if NORM_WEIGHT:
-            h *= scales[k // DEPTH].to(tl.float32)
-        if NORM_BIAS:
-            h += shifts[k // DEPTH].to(tl.float32)
-        total += weights[k // DEPTH].to(tl.float32) * h[None, :]
+            mean, scale = moments(x + row * K, K, eps, KIND, WIDTH)
+        total = tl.zeros([COLUMNS, DEPTH], tl.float32)
         if GATED:
-            total_up += ups[k // DEPTH].to(tl.float32) * h[None, :]
-    result = tl.sum(total, 1)
-    if BIAS:
-        result += added
-    result = activated(result, ACTIVATION)
-    if GATED:
-        up = tl.sum(total_up, 1)
+            total_up = tl.zeros([COLUMNS, DEPTH], tl.float32)
+        for k in tl.static_range(0, K, DEPTH):
+            at = k + depth
+            seen = at < K
+            if SPLITS:
+                heads = combined(x, lse, row, rows, k // E, SPLITS, SPLITS_UP, K // E, DEPTH // E, E, E)
+                h = tl.reshape(heads, [DEPTH])
+            else:
+                h = tl.load(x + row * K + at, mask=seen, other=0.0).to(tl.float32)
+            if KIND:
+                h = tl.where(seen, (h - mean) * scale, 0.0)
+            if NORM_WEIGHT:
+                h *= scales[k // DEPTH].to(tl.float32)
+            if NORM_BIAS:
+                h += shifts[k // DEPTH].to(tl.float32)
+            total += weights[k // DEPTH].to(tl.float32) * h[None, :]
+            if GATED:
+                total_up += ups[k // DEPTH].to(tl.float32) * h[None, :]
+        result = tl.sum(total, 1)
         if BIAS:
-            up += added_up
-        result *= up
-    if RESIDUAL:
-        result += kept
-    tl.store(y + row * N + columns, result.to(y.dtype.element_ty), mask=columns < N)
+            result += added
+        result = activated(result, ACTIVATION)
+        if GATED:
+            up = tl.sum(total_up, 1)
+            if BIAS:
+                up += added_up
+            result *= up
+        if RESIDUAL:
+            result += kept
+        tl.store(y + row * N + columns, result.to(y.dtype.element_ty), mask=columns < N)
 
 
 @triton.jit
@@ -227,9 +230,9 @@ def linear_few(
     K, N = weight.shape[1], weight.shape[0] // (2 if gated else 1)
     M = x.shape[:-1].numel()
     parts = x if isinstance(x, Parts) else None
-    rows = 1 if M <= _VECTORS else min(64, max(16, triton.next_power_of_2(M)))
+    rows = M if M <= _VECTORS else min(64, max(16, triton.next_power_of_2(M)))
     s = slab or slab_for(rows, N, K, norm=norm is not None, gated=gated)
-    if parts is not None and not (rows == 1 and _combines(s, parts)):
+    if parts is not None and not (M <= _VECTORS and _combines(s, parts)):
         x, parts = parts.whole(pdl=pdl), None
     given = parts.values if parts is not None else x
     y = torch.empty(*x.shape[:-1], N, dtype=weight.dtype, device=weight.device)
@@ -242,12 +245,12 @@ def linear_few(
     }  # fmt: skip
     flags |= {"COLUMNS": s.columns, "DEPTH": s.depth, "num_warps": s.warps}
     grid = (triton.cdiv(N, s.columns), triton.cdiv(M, rows))
-    if rows == 1:
+    if M <= _VECTORS:
         splits = 0 if parts is None else parts.splits
         _row_kernel[grid](
             given, None if parts is None else parts.lse, weight, bias, *of_norm, residual, y, N, eps, M, K=K,
             SPLITS=splits, SPLITS_UP=triton.next_power_of_2(max(1, splits)), E=1 if parts is None else parts.width,
-            WIDTH=triton.next_power_of_2(K), **flags,
+            ROWS=M, WIDTH=triton.next_power_of_2(K), **flags,
         )  # fmt: skip
     else:
         _rows_kernel[grid](
@@ -266,19 +269,23 @@ def _combines(slab: Slab, parts: Parts) -> bool:
 def slab_for(rows: int, N: int, K: int, *, norm: bool, gated: bool) -> Slab:
     """The slab for a product of so many rows, of what was fastest on an H200: see docs/speed.md.
 
-    Of one row, each block has few rows of the weight, all of which it asks for at once: they are held in registers.
+    Of up to four, each block has few rows of the weight, all of which it asks for at once: they are held in registers.
     """
-    if rows > 1:
+    if rows > _VECTORS:
         return Slab(32, 128, 8, 4) if rows < 64 else Slab(16 if N <= 2048 else 32, 128, 4, 4)
     slab = _fastest(N, K, norm=norm, gated=gated)
     held = slab.columns * slab.depth * triton.cdiv(K, slab.depth) * (2 if gated else 1)
-    return slab._replace(warps=max(slab.warps, triton.next_power_of_2(triton.cdiv(held, 8192))))
+    return slab._replace(
+        warps=max(slab.warps, triton.next_power_of_2(triton.cdiv(held, 8192 if rows == 1 else 4096)))
+    )
 
 
 def _fastest(N: int, K: int, *, norm: bool, gated: bool) -> Slab:
     whole = triton.next_power_of_2(K)
     if K > 4096:
-        return Slab(1, 1024, 2 if N < 1024 else 4)
+        return Slab(1 if N < 1024 else 2, 1024, 4)
+    if gated and K % 512 != 0 and K % 128 == 0 and K <= 1024:
+        return Slab(4, 128, 1)
     if gated or (N >= 4096 and K > 1024):
         return Slab(4, min(512, whole), 1)
     if K <= 1024:

@@ -29,8 +29,11 @@ def combined(
     total = tl.sum(shares, 0)
     shares = shares / tl.where(total > 0, total, 1.0)[None, :]
     at = of[:, None, None] * (HEADS * E) + heads[None, :, None] * E + width[None, None, :]
-    inside = there[:, :, None] & (width < E)[None, None, :]
-    return tl.sum(shares[:, :, None] * tl.load(values + at, mask=inside, other=0.0), 0)
+    if W == E:
+        held = tl.load(values + at, mask=there[:, :, None], other=0.0)
+    else:
+        held = tl.load(values + at, mask=there[:, :, None] & (width < E)[None, None, :], other=0.0)
+    return tl.sum(shares[:, :, None] * held, 0)
 
 
 @triton.jit
