@@ -1,8 +1,8 @@
 """Linear layers over few rows as one Triton kernel: norm, product, bias, activation, gate and residual.
 
-One row is a product of a vector: each block reads some rows of the weight once, in wide loads, and what it needs of the
-vector, which is small, as often as there are blocks. More rows go through the matrix unit, sixteen at least. The sums
-of a row are always in the same order, so the result is the same at every call.
+A row is a vector: each block reads some rows of the weight once, in wide loads and before the kernel ahead has ended,
+and the vector, which is small, as often as there are blocks. More than four go through the matrix unit, sixteen at
+least. The sums of a row are always in the same order, so the result is the same at every call.
 """
 
 # Tuples grow in kernels, and Triton puts none together by unpacking.
