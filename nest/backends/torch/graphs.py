@@ -2,7 +2,8 @@
 
 A recorded graph reads and writes fixed memory: arguments are copied in, results are copied out, and the states of the
 session are where they always are. An entry that ends in a loop is two graphs: all that comes before with the first
-trips, and the next trips, over memory that both share.
+trips, and the next trips, over memory that both share. The host takes a hundred microseconds to launch a graph of some
+hundred kernels, so each has only a part of a chunk: the second is launched while the first one runs.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ class GraphRunner:
         self.state = state
         self._device = device
         self.chunk = chunk
+        # Trips of one graph of an entry that ends in a loop.
+        self._part = max(1, chunk // 2)
         self.looks = 0
         self.recording = False
         self._recorded: dict[tuple[Any, ...], _Recorded] = {}
@@ -142,11 +145,15 @@ class GraphRunner:
         if loop is None:
             return method(*self._placed(arguments), self.state)
         loop.start(arguments)
-        for _ in range(self.chunk, loop.most, self.chunk):
+        trips = self._part - 1
+        # What comes before a loop gives its first token, so that a first chunk of tokens is a trip less than others.
+        for chunk_ends in range(self.chunk - 1, loop.most + self.chunk, self.chunk):
+            while trips < min(chunk_ends, loop.most):
+                loop.more(loop.carry)
+                trips += self._part
             self.looks += 1
-            if not loop.look():
+            if trips >= loop.most or not loop.look():
                 break
-            loop.more(loop.carry)
         results = tuple(torch.empty_like(loop.carry[i]) for i in loop.results)
         _put(results, [loop.carry[i] for i in loop.results])
         return results if len(results) > 1 else results[0]
@@ -156,7 +163,7 @@ class GraphRunner:
     ) -> tuple[Tensor, ...]:
         """Repeat the body a chunk at a time while the condition holds."""
         if self.recording:
-            for _ in range(min(self.chunk, most)):
+            for _ in range(min(self._part - 1, most)):
                 carry = body(*carry)
             self._seen.append(_Seen(condition, body, carry, most))
             return carry
@@ -231,7 +238,7 @@ class GraphRunner:
 
         def more(*carry: Tensor) -> None:
             values = carry
-            for _ in range(self.chunk):
+            for _ in range(self._part):
                 values = seen.body(*values)
             look.leave(seen.condition(*values))
             _put(carry, values)

@@ -123,8 +123,8 @@ def test_a_loop_gives_what_it_gives_without_graphs(plan: str, monkeypatch: pytes
 def test_the_host_looks_once_a_chunk(count: int) -> None:
     _, recorded = sessions("fast")
     heard(recorded, 0, np.array([[3, 1], [7, 2]], np.int32), count, -1)
-    # The first id comes of the prompt, and the first trips with it.
-    assert recorded.graphs.looks == max(1, -(-(count - 1) // 8))
+    # A chunk is 8 ids, the first of them comes of the prompt.
+    assert recorded.graphs.looks == -(-count // 8)
 
 
 def test_results_outlive_the_next_call() -> None:
