@@ -25,6 +25,8 @@ OPSETS = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 """The operator sets that graphs can be made in, with the version of the format that came with each. What one of them
 lacks, rules write over what it has."""
 
+_OF_BYTES = frozenset({"MatMulInteger", "DynamicQuantizeMatMul", "MatMulNBits"})
+
 
 @dataclass(frozen=True)
 class Type:
@@ -218,9 +220,9 @@ class Graph:
         return ir.Graph(self._bodies.pop(), outputs, nodes=nodes, initializers=own, name=self.fresh("body"))
 
     def _owned(self, nodes: Sequence[ir.Node]) -> list[ir.Value]:
-        """The weights of 8 bits that nodes of a body multiply by, as the body's own: the runtime packs no others."""
+        """The weights of 8 bits or fewer that nodes of a body multiply by, as the body's own: the runtime packs no others."""
         owned: list[ir.Value] = []
-        for node in (n for n in nodes if n.op_type == "MatMulInteger"):
+        for node in (n for n in nodes if n.op_type in _OF_BYTES):
             value = node.inputs[1]
             if value is not None and value.const_value is not None:
                 name = self.fresh(str(value.name))

@@ -92,7 +92,7 @@ class Options:
             CallError: the runtime cannot run the model, or has put another provider in a requested one's place.
         """
         try:
-            options = self.session_options(prepacked=_BYTES in model)
+            options = self.session_options(prepacked=any(op in model for op in _BYTES))
             with stretch(f"session {label.rpartition('.')[2]}"):
                 session = ort.InferenceSession(model, options, providers=self.providers)
         except Exception as error:
@@ -120,8 +120,8 @@ class Options:
             self.session(_identity(), "a probe")
 
 
-_BYTES = b"MatMulInteger"
-"""An op of weights of 8 bits, as it stands in a serialized graph."""
+_BYTES = (b"MatMulInteger", b"DynamicQuantizeMatMul", b"MatMulNBits")
+"""Ops of weights of 8 bits or fewer, as they stand in a serialized graph."""
 
 
 def _checked(threads: int | None) -> int | None:

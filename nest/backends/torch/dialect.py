@@ -50,6 +50,7 @@ class TorchDialect(Dialect):
             "top_k",
             "expert_linear",
             "fused",
+            "quantized_linear",
             "repeat",
         }
     )
@@ -270,6 +271,11 @@ def _linear(w: MethodWriter, n: Node) -> Expr:
 @rule("einsum")
 def _einsum(w: MethodWriter, n: Node) -> Expr:
     return torch_function("torch.einsum", literal(n.attrs["equation"]), *_args(w, n))
+
+
+@rule("quantized_linear")
+def _quantized_linear(w: MethodWriter, n: Node) -> Expr:
+    return w.helper("quantized_linear", *(w.expr(x) for x in n.inputs if x is not None))
 
 
 @rule("expert_linear")

@@ -165,6 +165,16 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return x.gather(-1, places), places.to(torch.int32)
 
 
+def quantized_linear(x: Tensor, values: Tensor, scales: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x @ weight.T + bias; the weight is values [In, Out] times scales [Out], or groups of two a byte less 8."""
+    if values.ndim == 2:
+        weight = (values * scales).to(x.dtype).T
+    else:
+        nibbles = torch.stack([values & 15, values >> 4], -1).flatten(-2).float() - 8
+        weight = (nibbles * scales[..., None]).flatten(1).to(x.dtype)
+    return F.linear(x, weight, bias)
+
+
 def expert_linear(x: Tensor, weight: Tensor, experts: Tensor) -> Tensor:
     """Row n of x [N, In] times matrix experts[n] of weight [Experts, Out, In]."""
     return torch.einsum("ni,noi->no", x, weight[experts.long()])
@@ -200,6 +210,7 @@ HELPERS = {
         peak,
         top_k,
         expert_linear,
+        quantized_linear,
         repeat,
         attend_shared,
         table,

@@ -8,6 +8,7 @@ from nest.ir.passes.fuse_attention import fuse_attention
 from nest.ir.passes.inline import inline
 from nest.ir.passes.narrow import narrow
 from nest.ir.passes.pack import pack_projections
+from nest.ir.passes.quantize import quantize
 from nest.ir.passes.shortlist import shortlist
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "inline",
     "narrow",
     "pack_projections",
+    "quantize",
     "shortlist",
     "store_columns",
 ]

@@ -18,7 +18,7 @@ __all__ = ["narrow"]
 _PICKS = frozenset({"take", "take_along", "slice"})
 
 # Ops whose result at a place of the axes before the last depends on the first operand at that place alone.
-_ROWWISE = frozenset({"linear", "layer_norm", "rms_norm"})
+_ROWWISE = frozenset({"linear", "quantized_linear", "layer_norm", "rms_norm"})
 
 
 def narrow(function: Function) -> int:

@@ -234,6 +234,11 @@ def _linear(w: MethodWriter, n: Node) -> Expr:
     return w.helper("linear", *(w.expr(x) for x in n.inputs if x is not None))
 
 
+@rule("quantized_linear")
+def _quantized_linear(w: MethodWriter, n: Node) -> Expr:
+    return w.helper("quantized_linear", *(w.expr(x) for x in n.inputs if x is not None))
+
+
 @rule("expert_linear")
 def _expert_linear(w: MethodWriter, n: Node) -> Expr:
     return w.helper("expert_linear", *_args(w, n))

@@ -21,6 +21,20 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 
 @rule
+def quantized_linear(x: Array, values: Array, scales: Array, bias: Array | None = None) -> Array:
+    """x @ weight.T + bias; the weight is values [In, Out] times scales [Out], or groups of two a byte less 8."""
+    if values.ndim == 2:
+        weight = (values.astype(jnp.float32) * scales).astype(x.dtype)
+        y = jnp.matmul(x, weight, preferred_element_type=jnp.float32)
+    else:
+        nibbles = jnp.stack([values & 15, values >> 4], -1).reshape(*scales.shape, -1)
+        weight = (nibbles.astype(jnp.float32) - 8) * scales[..., None]
+        weight = weight.astype(x.dtype).reshape(values.shape[0], -1)
+        y = lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
+    return (y if bias is None else y + bias.astype(x.dtype)).astype(x.dtype)
+
+
+@rule
 def expert_linear(x: Array, weight: Array, experts: Array) -> Array:
     """Row n of x [N, In] times matrix experts[n] of weight [Experts, Out, In]."""
     y = jnp.einsum("ni,noi->no", x, weight[experts], preferred_element_type=jnp.float32)

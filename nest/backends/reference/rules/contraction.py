@@ -18,6 +18,19 @@ def linear(x: Array, weight: Array, bias: Array | None) -> Array:
 
 
 @rule
+def quantized_linear(x: Array, values: Array, scales: Array, bias: Array | None) -> Array:
+    """See `nest.ir.passes.quantize` for what the two parts of a weight are."""
+    # In f64 where x is, so that the oracle is one for these weights too.
+    scale = scales.astype(wide(x).dtype)
+    if values.ndim == 2:
+        weight = (values * scale).T
+    else:
+        nibbles = np.stack([values & 15, values >> 4], -1).astype(np.int8) - 8
+        weight = (nibbles.reshape(*scales.shape, -1) * scale[..., None]).reshape(len(values), -1)
+    return linear(x, weight, bias)
+
+
+@rule
 def expert_linear(x: Array, weight: Array, experts: Array) -> Array:
     result = np.empty((x.shape[0], weight.shape[1]), x.dtype)
     for expert in np.unique(experts):
