@@ -10,6 +10,7 @@ from typing import Any, Literal, SupportsIndex, cast
 
 from nest._collector import held
 from nest._optional import need, need_installed
+from nest._quantized import quantized, with_weights
 from nest._timing import stretch, timed
 from nest.backends._symbols import positive
 from nest.backends.installed import BACKENDS as KNOWN
@@ -39,6 +40,7 @@ def load(
     weights: Pinned | str | os.PathLike[str] | Mapping[str, Any] | None = "pinned",
     seed: int = 0,
     dtype: str | None = None,
+    quantize: str | Mapping[str, str | None] | None = None,
     device: str | None = None,
     precision: str | None = None,
     param_dtype: str | None = None,
@@ -66,6 +68,9 @@ def load(
             bindings have it or by definition path; or a mapping of definition paths to arrays or tensors.
         seed: of random weights.
         dtype: the generic `T`: `"f32"`, `"f16"`, `"bf16"`.
+        quantize: keep the weights of products in fewer bits: `"int8"`, a scale for each output, or `"int4"`, one for each
+            32 inputs of an output; or one of these, or None, for parts of the definition, as in
+            `{"encoder": "int8", "decoder": "int4"}`. The model's `quantization` says what was changed and by how much.
         device: of torch, jax and nnx, such as `"cuda"`; torch's is the CPU if left out, jax's its default.
         precision: of the reference backend, `"f32"` or `"f64"`.
         param_dtype: of jax and nnx, the element type in which parameters are kept, while `dtype` is computed in; the
@@ -110,6 +115,10 @@ def load(
         entry = _entry(name)
         options: dict[str, Any] = {"device": device, "precision": precision}
         options |= _runtime_options(backend, runtime) | _native_options(backend, native, weights, seed)
+        if quantize is not None and native:
+            raise CallError(
+                f"quantize= makes weights that are neither trained nor spread: leave {next(iter(native))}= out."
+            )
         session = {n: positive(n, generics.pop(n)) for n in _SESSION if n in generics}
         if entry is not None:
             session = {n: int(v) for n, v in entry.generics.items() if n in _SESSION} | session
@@ -123,11 +132,15 @@ def load(
         params, notes = (
             (None, ()) if rngs is not None else _parameters(program, entry, weights, seed, fetching)
         )
+        if quantize is not None:
+            made = quantized(program, quantize)
+            with stretch("quantize"):
+                program, params = with_weights(made, program, params, entry, weights)
         recipe = None
         if entry is not None:
             kept = native.get("param_dtype")
             made_with = {**generics, **_bound(program)}
-            recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend, kept))
+            recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend, kept, quantize))
         with stretch(f"make the {backend} model"):
             return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
 
@@ -272,11 +285,14 @@ def _again(
     trust_source: bool | None,
     backend: str = "torch",
     param_dtype: str | None = None,
+    quantize: str | Mapping[str, str | None] | None = None,
 ) -> Any:
     """The same model without weights, for pickle and deepcopy."""
     entry = find(directory)
     program = _program(entry, entry, None, generics, trust_source, loops=True)
-    recipe = (_again, (directory, generics, session, trust_source, backend, param_dtype))
+    if quantize is not None:
+        program = quantized(program, quantize).program
+    recipe = (_again, (directory, generics, session, trust_source, backend, param_dtype, quantize))
     info: dict[str, Any] = {"entry": entry, "session": session, "recipe": recipe}
     if backend == "nnx":
         info["param_dtype"] = param_dtype

@@ -39,6 +39,12 @@ class HoldsDefault:
     __slots__ = ("_nest_default",)
     _nest_default: _Default
 
+    @property
+    def quantization(self) -> tuple[Any, ...]:
+        """What became of the weights of each part that `nest.load` quantized, as `PartQuantization`s."""
+        program: Any = getattr(self, "program")  # noqa: B009 - of the models, each of which has one
+        return tuple(program.quantization)
+
 
 _SLOT: Any = vars(HoldsDefault)["_nest_default"]  # models of frameworks have a __setattr__ of their own
 # Classes that may have no slots, as those of Flax; their default session must not hold the model.

@@ -255,12 +255,14 @@ class Program:
     """A model's entries, over the tree of its blocks.
 
     `capacity` is the largest `Capacity` that the definition's rules admit, or None where there is no such rule.
+    `quantization` says what became of the weights of each part, where some were quantized.
     """
 
     name: str
     root: BlockDef
     entries: dict[str, Function]
     rules: tuple[Relation, ...] = ()
+    quantization: tuple[object, ...] = ()
 
     def functions(self) -> list[Function]:
         """Every function that an entry reaches, callees first."""

@@ -102,7 +102,12 @@ def _choice(name: str, asked: str | Mapping[str, str | None], parts: Sequence[st
     if not parts:
         raise CallError(f"{name} has no matrix of {LEAST} x {LEAST} or more to quantize: leave quantize= out.")
     given = asked if isinstance(asked, Mapping) else {p: asked for p in parts if p != HEAD} or {HEAD: asked}
-    if unknown := [p for p in given if p not in parts]:
+    if HEAD not in parts and given.get(HEAD) is not None:
+        raise CallError(
+            f"{name} has no head of its own to quantize: what gives scores is its embedding too, or there is none. "
+            f"Leave the part '{HEAD}' out, or give it None; the other parts: {', '.join(parts)}."
+        )
+    if unknown := [p for p in given if p not in (*parts, HEAD)]:
         raise CallError(
             f"quantize= names the part '{unknown[0]}', which {name} does not have; its parts: {', '.join(parts)}."
         )

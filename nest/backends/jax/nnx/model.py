@@ -100,6 +100,11 @@ class NnxModel(nnx.Module):
         return self.nest_info.program
 
     @property
+    def quantization(self) -> tuple[Any, ...]:
+        """What became of the weights of each part that `nest.load` quantized, as `PartQuantization`s."""
+        return self.nest_info.program.quantization
+
+    @property
     def source(self) -> str:
         """The generated source of this module."""
         return self.nest_info.source

@@ -7,6 +7,7 @@ from nest.backends.onnx.rules import (
     elementwise,  # noqa: F401
     indexing,  # noqa: F401
     normalization,  # noqa: F401
+    quantized,  # noqa: F401
     reduction,  # noqa: F401
     shape,  # noqa: F401
     shortlist,  # noqa: F401
