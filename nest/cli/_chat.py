@@ -9,6 +9,7 @@ from typing import Any
 from nest._env import check_environment
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import plain
+from nest.cli._shared_options import told_quantization, weights_as
 from nest.cli._text_options import sampling_of
 from nest.errors import InputError, ManifestError, NestError
 from nest.loading import chosen_backend
@@ -38,9 +39,14 @@ def main(args: argparse.Namespace) -> int:
         raise ManifestError(entry.refusal)
     if not args.offline:
         announce_fetch(entry)
-    backend = args.backend or chosen_backend(extras=kind.extras)
-    options = {"local_files_only": args.offline, "trust_source": args.trust_source or None}
+    backend = args.backend or chosen_backend(extras=kind.extras, dtype=args.dtype)
+    options = {
+        "local_files_only": args.offline,
+        "trust_source": args.trust_source or None,
+        **weights_as(args),
+    }
     task = pipeline(args.name, task=kind.name, backend=backend, plan=args.plan, **options)
+    told_quantization(task.model)
     sys.stderr.write(f"{entry.manifest.model.title} on {backend}, plan {args.plan}. {_HELP}\n")
     _talk(task, settings, getattr(args, "system", None))
     return 0

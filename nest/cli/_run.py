@@ -11,6 +11,7 @@ from nest._env import check_environment
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import columns, json_text, plain
 from nest.cli._run_options import foreign
+from nest.cli._shared_options import told_quantization, weights_as
 from nest.cli.runs._items import Answer, Item
 from nest.errors import CallError, InputError, ManifestError, NestError
 from nest.loading import chosen_backend
@@ -48,11 +49,13 @@ def main(args: argparse.Namespace) -> int:
     task = pipeline(
         args.name,
         task=args.kind,
-        backend=_announced(kind, args.plan) if args.backend is None else args.backend,
+        backend=_announced(kind, args) if args.backend is None else args.backend,
         plan=args.plan,
+        **weights_as(args),
         local_files_only=args.offline,
         trust_source=args.trust_source or None,
     )
+    told_quantization(task.model)
     failed = 0
     for position, item in enumerate(items):
         try:
@@ -73,10 +76,10 @@ def _misused(message: str) -> int:
     return USAGE
 
 
-def _announced(kind: Kind, plan: str) -> str:
+def _announced(kind: Kind, args: argparse.Namespace) -> str:
     """The backend of a run that names none, said on standard error."""
-    backend = chosen_backend(extras=kind.extras)
-    sys.stderr.write(f"Running on {backend}, plan {plan}; --backend and --plan choose others.\n")
+    backend = chosen_backend(extras=kind.extras, dtype=args.dtype)
+    sys.stderr.write(f"Running on {backend}, plan {args.plan}; --backend and --plan choose others.\n")
     return backend
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from nest.cli._shared_options import NAME, offline, plan, trust
+from nest.cli._shared_options import NAME, offline, plan, stored, trust
 from nest.cli._text_options import add_sampling
 
 __all__ = ["foreign", "run"]
@@ -42,6 +42,7 @@ def run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--kind", metavar="TASK", help="which of the model's tasks, such as 'fill-mask'")
     command.add_argument("--json", action="store_true", help="one JSON object an input, each on its line")
     plan(command)
+    stored(command)
     offline(command)
     trust(command)
     for group in _GROUPS:

@@ -12,6 +12,7 @@ from nest._env import check_environment
 from nest.cli._damage import damage_told
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import plain
+from nest.cli._shared_options import told_quantization, weights_as
 from nest.cli._spoken import refuse_foreign
 from nest.cli._transcribe_outputs import Outputs, formats_of, identities, planned
 from nest.cli._transcribe_screen import Screen
@@ -89,9 +90,14 @@ def _prepared(entry: Entry, args: argparse.Namespace, lines: Lines, screen: Scre
         raise ManifestError(entry.refusal)
     if not args.offline:
         announce_fetch(entry)
-    backend = args.backend or chosen_backend(extras=("transcribe",))
-    options = {"local_files_only": args.offline, "trust_source": args.trust_source or None}
+    backend = args.backend or chosen_backend(extras=("transcribe",), dtype=args.dtype)
+    options = {
+        "local_files_only": args.offline,
+        "trust_source": args.trust_source or None,
+        **weights_as(args),
+    }
     task = pipeline(args.model, task="transcription", backend=backend, plan=args.plan, **options)
+    told_quantization(task.model)
     if not args.no_vad:
         detector(local_files_only=args.offline)
     screen.note(

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 
 from nest.cli import _transcribe_values as values
-from nest.cli._shared_options import NAME, offline, plan, trust
+from nest.cli._shared_options import NAME, offline, plan, stored, trust
 from nest.cli._transcribe_values import FORMATS
 
 __all__ = [
@@ -24,7 +24,7 @@ DEFAULT_MODEL = "whisper-tiny.en"
 _LEFT_OUT = "Leave it out"
 ELSEWHERE = {
     "--clip-timestamps": "--start and --duration hear a part.",
-    "--compute-type": f"{_LEFT_OUT}: --backend and --plan choose how the model is computed.",
+    "--compute-type": "--dtype and --quantize choose how weights are kept.",
     "--device": "--backend chooses what computes.",
     "--fp16": f"{_LEFT_OUT}: --backend and --plan choose how the model is computed.",
     "--temperature-increment-on-fallback": f"{_LEFT_OUT}: it is 0.2.",
@@ -50,6 +50,7 @@ def transcribe(command: argparse.ArgumentParser) -> None:
         "--model", metavar="NAME", default=DEFAULT_MODEL, help=f"{NAME}; {DEFAULT_MODEL} if left out"
     )
     computed(command)
+    stored(command)
     offline(command)
     trust(command)
     _heard(command.add_argument_group("what is heard"))

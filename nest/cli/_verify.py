@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from nest._quantized import quantized, with_weights
 from nest.backends.installed import BACKENDS
 from nest.cli._check import chosen
 from nest.cli._format import json_text
@@ -63,7 +64,10 @@ def setting(name: str, args: argparse.Namespace, **options: Any) -> Setting:
 
 
 def _measured(name: str, args: argparse.Namespace) -> list[Row]:
-    one = setting(name, args, **({"batches": args.batch} if args.batch else {}))
+    options: dict[str, Any] = {"batches": args.batch} if args.batch else {}
+    one = setting(name, args, quantize=args.quantize, **options)
+    if args.quantize is not None:
+        _told_quantization(one, args.quantize)
     if args.save:
         check_kept(one.configuration)  # before minutes of measuring
     dtypes = args.dtype or find(name).manifest.dtypes
@@ -78,6 +82,13 @@ def _measured(name: str, args: argparse.Namespace) -> list[Row]:
         file = save(one.entry, one.program, rows, conditions())
         sys.stderr.write(f"nest: {file}\n")
     return rows
+
+
+def _told_quantization(one: Setting, asked: str | dict[str, str]) -> None:
+    """Say what becomes of the weights; a part or a scheme that there is not is refused, before anything is measured."""
+    made = with_weights(quantized(one.program, asked), one.program, one.params, None, None)
+    for part in made[0].quantization:
+        sys.stderr.write(f"{part}\n")
 
 
 def _told(found: Iterable[Row]) -> Iterable[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from nest.backends.installed import BACKENDS
-from nest.cli._shared_options import NAME, at_least, generics, offline, trust
+from nest.cli._shared_options import NAME, at_least, generics, offline, quantize, trust
 
 __all__ = ["diff", "verify"]
 
@@ -43,6 +43,7 @@ def verify(command: ArgumentParser) -> None:
         choices=_DTYPES,
         help="an element type: f32, f16 or bf16; may be repeated. Those that the entry lists if left out",
     )
+    quantize(command)
     _setting(command)
     command.add_argument(
         "--batch",

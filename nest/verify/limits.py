@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from nest.registry import Entry
 from nest.verify.compare import Difference
 
-__all__ = ["PROJECT", "UNMEASURED", "Limit", "limit_of"]
+__all__ = ["PROJECT", "QUANTIZED", "UNMEASURED", "Limit", "limit_of", "limit_quantized"]
 
 PROJECT: Mapping[str, float] = {"f32": 2e-5, "f16": 2e-2, "bf16": 1e-1}
 """max|Δ| / max|ref| that no entry may exceed with random weights, by element type; an entry declares less."""
 
 UNMEASURED = 1e-4
 """The same in f32 with published weights, whose activations differ by orders of magnitude, where none is declared."""
+
+QUANTIZED: Mapping[str, float] = {"int8": 3e-1, "int4": 5e-1}
+"""The same for weights in fewer bits, whatever the element type; the coarsest scheme of a model decides."""
 
 
 @dataclass(frozen=True)
@@ -58,3 +61,9 @@ def limit_of(entry: Entry | None, output: str, dtype: str, *, real: bool) -> Lim
     if real and declared.max is not None:
         return Limit(largest=declared.max)
     return Limit(UNMEASURED if real else declared.relative or PROJECT["f32"])
+
+
+def limit_quantized(asked: str | Mapping[str, str | None]) -> Limit:
+    """The bound of every output of a model whose weights are quantized as `nest.load` was asked to."""
+    schemes = asked.values() if isinstance(asked, Mapping) else [asked]
+    return Limit(max(QUANTIZED[s] for s in schemes if s is not None))

@@ -17,7 +17,7 @@ from nest.ir.program import Program
 from nest.loading import load, program_of
 from nest.registry import Entry, find
 from nest.verify.feed import Feed, Row, id_spaces
-from nest.verify.limits import Limit, limit_of
+from nest.verify.limits import Limit, limit_of, limit_quantized
 from nest.verify.oracle import Oracle
 from nest.verify.records import Record, record_row
 from nest.verify.script import call_order
@@ -86,6 +86,8 @@ class Setting:
 
     def limit(self, output: str, dtype: str) -> Limit:
         """What an output is held to. What an entry declares holds at its own size and the tiny one."""
+        if quantize := self.options.get("quantize"):
+            return limit_quantized(quantize)
         declared = self.entry if self.configuration in ("full", "tiny") else None
         return limit_of(declared, output, dtype, real=self.weights == "real")
 
@@ -113,6 +115,7 @@ def setting_of(
     seed: int = 0,
     folder: Path | None = None,
     trust_source: bool | None = None,
+    quantize: str | Mapping[str, str | None] | None = None,
     **fetching: Any,
 ) -> Setting:
     """The setting of an entry.
@@ -125,6 +128,7 @@ def setting_of(
         batches: how many rows are measured beside each other. Of recordings each is measured alone for 1.
         seed: of random weights and drawn inputs.
         folder: where the oracle's results are kept; nest's cache if None.
+        quantize: keep the backends' weights in fewer bits, as `nest.load` does; the oracle's stay as they are.
         **fetching: what `nest.weights.fetch` takes.
 
     Raises:
@@ -154,7 +158,7 @@ def setting_of(
         entry=entry,
         program=program,
         generics=changed,
-        configuration=_configuration(tiny, generics),
+        configuration=" ".join(filter(None, [_configuration(tiny, generics), _scheme(quantize)])),
         weights=weights,
         input="audio" if heard else "drawn",
         params=params,
@@ -163,7 +167,7 @@ def setting_of(
         rows=rows,
         batches=_batches(batches, rows, each=heard is not None),
         oracle=Oracle(program, params, folder=folder),
-        options={"trust_source": trust_source},
+        options={"trust_source": trust_source, "quantize": quantize},
     )
 
 
@@ -179,6 +183,13 @@ def _tiny(entry: Entry) -> dict[str, Any]:
 def _configuration(tiny: bool, generics: Mapping[str, Any] | None) -> str:
     changed = ", ".join(f"{n}={v}" for n, v in (generics or {}).items())
     return " ".join(filter(None, ["tiny" if tiny else "", changed])) or "full"
+
+
+def _scheme(quantize: str | Mapping[str, str | None] | None) -> str:
+    """How weights are kept, for people."""
+    if not isinstance(quantize, Mapping):
+        return quantize or ""
+    return ",".join(f"{part}={scheme}" for part, scheme in quantize.items() if scheme)
 
 
 def pinned_parameters(entry: Entry, program: Program, fetching: Mapping[str, Any]) -> dict[str, Array]:

@@ -381,7 +381,7 @@ def test_a_detected_language_is_said_once(
         ("a.mp3 --fp16 False", "There is no option '--fp16'. Leave it out: --backend and --plan choose"),
         (
             "a.mp3 --compute_type=int8",
-            "There is no option '--compute-type'. Leave it out: --backend and --plan",
+            "There is no option '--compute-type'. --dtype and --quantize choose",
         ),
         ("a.mp3 --device cuda", "There is no option '--device'. --backend chooses what computes. See:"),
         ("a.mp3 --verbose False", "There is no option '--verbose'. Leave it out: progress is shown on"),
