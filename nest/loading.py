@@ -68,8 +68,8 @@ def load(
             bindings have it or by definition path; or a mapping of definition paths to arrays or tensors.
         seed: of random weights.
         dtype: the generic `T`: `"f32"`, `"f16"`, `"bf16"`.
-        quantize: keep the weights of products in fewer bits: `"int8"`, a scale for each output, or `"int4"`, one for each
-            32 inputs of an output; or one of these, or None, for parts of the definition, as in
+        quantize: keep the weights of products in fewer bits: `"int8"`, a scale for each output, or `"int4"`, one for
+            each 32 inputs of an output; or one of these, or None, for parts of the definition, as in
             `{"encoder": "int8", "decoder": "int4"}`. The model's `quantization` says what was changed and by how much.
         device: of torch, jax and nnx, such as `"cuda"`; torch's is the CPU if left out, jax's its default.
         precision: of the reference backend, `"f32"` or `"f64"`.
@@ -132,7 +132,7 @@ def load(
         params, notes = (
             (None, ()) if rngs is not None else _parameters(program, entry, weights, seed, fetching)
         )
-        if quantize is not None:
+        if quantize is not None and params is not None:
             made = quantized(program, quantize)
             with stretch("quantize"):
                 program, params = with_weights(made, program, params, entry, weights)
@@ -140,7 +140,10 @@ def load(
         if entry is not None:
             kept = native.get("param_dtype")
             made_with = {**generics, **_bound(program)}
-            recipe = (_again, (str(entry.directory), made_with, session, trust_source, backend, kept, quantize))
+            recipe = (
+                _again,
+                (str(entry.directory), made_with, session, trust_source, backend, kept, quantize),
+            )
         with stretch(f"make the {backend} model"):
             return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
 

@@ -24,6 +24,7 @@ from nest.weights.contents import (
     verify_file,
 )
 from nest.weights.hub import hub_cache_root
+from nest.weights.quantized import quantized_files
 
 _PLACES = {"hub": "the Hub client's cache", "package": "made from a package"}
 
@@ -65,11 +66,13 @@ def _ls(zoo: _Zoo, args: argparse.Namespace) -> int:
     files = [file for entry in zoo.chosen for file in cached_files(entry)]
     everything = _Zoo(zoo.known, zoo.known, zoo.faults)
     useless, unnamed = everything.useless(), everything.unnamed()
+    quantized = [(path, path.stat().st_size) for path in quantized_files()]
     if args.json:
         facts = {
             "hub_cache": hub_cache_root(),
             "nest_cache": cache_root(),
             "files": [_facts(file) for file in files],
+            "quantized": [{"path": path, "size": size} for path, size in quantized],
             "leftovers": [_leftover_facts(left) for left in useless],
             "unnamed": [_leftover_facts(left) for left in unnamed],
         }
@@ -80,6 +83,11 @@ def _ls(zoo: _Zoo, args: argparse.Namespace) -> int:
         print(columns([("ENTRY", "FILE", "SIZE", "WHERE"), *rows]))
     print(f"{len(files)} files, {file_size(sum(file.size for file in files))}")
     print(columns([("Hub client's cache:", str(hub_cache_root())), ("nest's cache:", str(cache_root()))]))
+    if quantized:
+        sizes = file_size(sum(size for _, size in quantized))
+        print(
+            f"Quantized weights, {sizes} in {len(quantized)} files, which are made again when they are needed"
+        )
     if useless:
         print(f"Of no use, {_total(useless)}: nest cache prune deletes it")
     if unnamed:

@@ -9,7 +9,19 @@ from typing import Any
 
 from nest.ir.passes.quantize import SCHEMES
 
-__all__ = ["NAME", "at_least", "generics", "offline", "plan", "quantize", "quantized", "stored", "told_quantization", "trust", "weights_as"]
+__all__ = [
+    "NAME",
+    "at_least",
+    "generics",
+    "offline",
+    "plan",
+    "quantize",
+    "quantized",
+    "stored",
+    "told_quantization",
+    "trust",
+    "weights_as",
+]
 
 NAME = "an entry's name or alias, the Hub repository that it pins, or the path of its folder"
 """The help of an entry's name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +20,21 @@ from nest.weights.cache import cache_root
 from nest.weights.checkpoint import open_checkpoint
 from nest.weights.writer import write_safetensors
 
-__all__ = ["PartQuantization", "quantization_cache", "quantized_matrix", "quantized_parameters"]
+__all__ = [
+    "PartQuantization",
+    "quantization_cache",
+    "quantized_files",
+    "quantized_matrix",
+    "quantized_parameters",
+]
 
 Array = npt.NDArray[Any]
 
 _FORMAT = "1"
 """Of the files in the cache; another one where the same weights would be quantized otherwise."""
+_KEPT_BYTES = 16 << 30
+_IN_USE = 24 * 60 * 60.0
+"""Seconds in which a file may be in use by a process that found it."""
 _DTYPES = {"int8": "i8", "uint8": "u8", "float32": "f32"}
 
 
@@ -132,6 +142,7 @@ def _kept(made: QuantizedProgram, params: Mapping[str, Array], identity: str | N
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_safetensors(path, specs, parts.__getitem__)
+            _prune()
             return _read(path, made.matrices) or parts
     return parts
 
@@ -149,7 +160,24 @@ def _read(path: Path, matrices: Iterable[str]) -> Mapping[str, Array] | None:
     names = [f"{stem}_{part}" for stem in matrices for part in ("values", "scales", "error")]
     if any(name not in checkpoint for name in names):
         return None
+    with contextlib.suppress(OSError):
+        path.touch()  # used last, for `_prune`
     return {name: checkpoint[name].array() for name in names}
+
+
+def quantized_files() -> list[Path]:
+    """The files of quantized weights that are kept, those used last first."""
+    return sorted(quantization_cache().glob("*.safetensors"), key=lambda p: p.stat().st_mtime, reverse=True)
+
+
+def _prune(most: int = _KEPT_BYTES) -> None:
+    """Forget what was used longest ago, where it is more than `most` bytes, but for what may be in use."""
+    total = 0
+    for path in quantized_files():
+        facts = path.stat()
+        total += facts.st_size
+        if total > most and time.time() - facts.st_mtime > _IN_USE:
+            path.unlink(missing_ok=True)
 
 
 def _reports(

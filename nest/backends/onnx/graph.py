@@ -220,7 +220,7 @@ class Graph:
         return ir.Graph(self._bodies.pop(), outputs, nodes=nodes, initializers=own, name=self.fresh("body"))
 
     def _owned(self, nodes: Sequence[ir.Node]) -> list[ir.Value]:
-        """The weights of 8 bits or fewer that nodes of a body multiply by, as the body's own: the runtime packs no others."""
+        """The weights of few bits that nodes of a body multiply by, as the body's own: the runtime packs no others."""
         owned: list[ir.Value] = []
         for node in (n for n in nodes if n.op_type in _OF_BYTES):
             value = node.inputs[1]

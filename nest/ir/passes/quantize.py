@@ -100,7 +100,9 @@ def _choice(name: str, asked: str | Mapping[str, str | None], parts: Sequence[st
     if not isinstance(asked, str | Mapping):
         raise CallError(f"quantize= is {known}, None, or a mapping of parts to these; {asked!r} was given.")
     if not parts:
-        raise CallError(f"{name} has no matrix of {LEAST} x {LEAST} or more to quantize: leave quantize= out.")
+        raise CallError(
+            f"{name} has no matrix of {LEAST} x {LEAST} or more to quantize: leave quantize= out."
+        )
     given = asked if isinstance(asked, Mapping) else {p: asked for p in parts if p != HEAD} or {HEAD: asked}
     if HEAD not in parts and given.get(HEAD) is not None:
         raise CallError(
@@ -127,11 +129,13 @@ class _Pass:
         self.shared = used_from_outside(self.functions)
 
     def parts(self) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for unit, places in self.units:
-            for name in self._matrices(unit):
-                found.update(dict.fromkeys(self._part(place, name, unit) for place in places))
-        return tuple(found)
+        found = {
+            path_text((*place, name)): self._part(place, name, unit)
+            for unit, places in self.units
+            for name in self._matrices(unit)
+            for place in places
+        }
+        return tuple(dict.fromkeys(found[path] for path in self.paths if path in found))
 
     def run(self, chosen: Mapping[str, str]) -> QuantizedProgram:
         made: dict[str, QuantizedMatrix] = {}

@@ -25,6 +25,7 @@ sys.modules["op_cases"] = op_cases
 _SPEC.loader.exec_module(op_cases)
 
 COMPOSED = {"stack"}  # written over other ops
+OF_PASSES = {"quantized_linear"}  # in no definition
 OWN = {"while_loop"}  # no rule: it calls functions of the program
 
 
@@ -45,7 +46,7 @@ def exact(case: Any) -> tuple[Any, ...]:
 
 
 def test_every_op_has_a_rule_and_every_rule_an_op() -> None:
-    assert set(RULES) == set(ops.__all__) - COMPOSED - OWN
+    assert set(RULES) - OF_PASSES == set(ops.__all__) - COMPOSED - OWN
     assert set(DIALECT) - {"read", "assign", "update"} == set(RULES)
 
 

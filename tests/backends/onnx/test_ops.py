@@ -24,7 +24,7 @@ sys.modules["op_cases"] = op_cases
 _SPEC.loader.exec_module(op_cases)
 
 COMPOSED = {"stack"}
-OF_PLANS = {"peak_of_product"}
+OF_PLANS = {"peak_of_product", "quantized_linear"}
 """Ops that a pass makes, and no definition."""
 
 LOWERED = {"while_loop"}  # not by a rule

@@ -15,7 +15,14 @@ from flax import nnx
 from jax import Array, lax
 
 from nest.backends.jax.rules.attention import attention, rope, visible
-from nest.backends.jax.rules.contraction import conv, einsum, expert_linear, linear, max_pool, quantized_linear
+from nest.backends.jax.rules.contraction import (
+    conv,
+    einsum,
+    expert_linear,
+    linear,
+    max_pool,
+    quantized_linear,
+)
 from nest.backends.jax.rules.indexing import write_slots
 from nest.backends.jax.rules.normalization import batch_norm, group_norm, layer_norm, rms_norm
 from nest.backends.jax.rules.platform import current_platform
@@ -86,7 +93,8 @@ HELPERS: dict[str, Any] = {
     f.__name__: f
     for f in (
         Cache, Buffer, current_platform, write_slots, update_cache, visible, attention, rope, linear, expert_linear,
-        quantized_linear, einsum, conv, max_pool, layer_norm, rms_norm, group_norm, batch_norm, softmax, cumsum, logsumexp, peak, top_k,
+        quantized_linear,
+        einsum, conv, max_pool, layer_norm, rms_norm, group_norm, batch_norm, softmax, cumsum, logsumexp, peak, top_k,
         while_loop, normal, fan_in,
     )
 }  # fmt: skip

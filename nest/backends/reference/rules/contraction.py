@@ -27,7 +27,8 @@ def quantized_linear(x: Array, values: Array, scales: Array, bias: Array | None)
     else:
         nibbles = np.stack([values & 15, values >> 4], -1).astype(np.int8) - 8
         weight = (nibbles.reshape(*scales.shape, -1) * scale[..., None]).reshape(len(values), -1)
-    return linear(x, weight, bias)
+    y: Array = linear(x, weight, bias)
+    return y
 
 
 @rule
