@@ -10,7 +10,6 @@ from typing import Any, Literal, SupportsIndex, cast
 
 from nest._collector import held
 from nest._optional import need, need_installed
-from nest._quantized import quantized, with_weights
 from nest._timing import stretch, timed
 from nest.backends._symbols import positive
 from nest.backends.installed import BACKENDS as KNOWN
@@ -18,6 +17,7 @@ from nest.backends.installed import ORDER, first_installed
 from nest.backends.installed import backend as known_backend
 from nest.errors import BindingError, CallError, DefinitionError
 from nest.ir.inventory import parameters
+from nest.ir.passes.quantize import quantize as quantize_program
 from nest.ir.program import Program
 from nest.layers import Block
 from nest.layers.entry import elaborate_with
@@ -133,9 +133,10 @@ def load(
             (None, ()) if rngs is not None else _parameters(program, entry, weights, seed, fetching)
         )
         if quantize is not None and params is not None:
-            made = quantized(program, quantize)
+            from nest.weights.quantizing import quantized
+
             with stretch("quantize"):
-                program, params = with_weights(made, program, params, entry, weights)
+                program, params = quantized(program, quantize, params, entry, weights)
         recipe = None
         if entry is not None:
             kept = native.get("param_dtype")
@@ -294,7 +295,7 @@ def _again(
     entry = find(directory)
     program = _program(entry, entry, None, generics, trust_source, loops=True)
     if quantize is not None:
-        program = quantized(program, quantize).program
+        program = quantize_program(program, quantize).program
     recipe = (_again, (directory, generics, session, trust_source, backend, param_dtype, quantize))
     info: dict[str, Any] = {"entry": entry, "session": session, "recipe": recipe}
     if backend == "nnx":

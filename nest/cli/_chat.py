@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
         **weights_as(args),
     }
     task = pipeline(args.name, task=kind.name, backend=backend, plan=args.plan, **options)
-    told_quantization(task.model)
+    told_quantization(task)
     sys.stderr.write(f"{entry.manifest.model.title} on {backend}, plan {args.plan}. {_HELP}\n")
     _talk(task, settings, getattr(args, "system", None))
     return 0

@@ -55,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
         local_files_only=args.offline,
         trust_source=args.trust_source or None,
     )
-    told_quantization(task.model)
+    told_quantization(task)
     failed = 0
     for position, item in enumerate(items):
         try:

@@ -115,7 +115,7 @@ def weights_as(args: Namespace) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def told_quantization(model: Any) -> None:
+def told_quantization(task: Any) -> None:
     """Say on standard error what became of weights that were quantized."""
-    for part in getattr(model, "quantization", ()):
+    for part in getattr(getattr(task, "model", None), "quantization", ()):
         sys.stderr.write(f"{part}\n")

@@ -97,7 +97,7 @@ def _prepared(entry: Entry, args: argparse.Namespace, lines: Lines, screen: Scre
         **weights_as(args),
     }
     task = pipeline(args.model, task="transcription", backend=backend, plan=args.plan, **options)
-    told_quantization(task.model)
+    told_quantization(task)
     if not args.no_vad:
         detector(local_files_only=args.offline)
     screen.note(

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from nest._quantized import quantized, with_weights
 from nest.backends.installed import BACKENDS
 from nest.cli._check import chosen
 from nest.cli._format import json_text
@@ -19,6 +18,7 @@ from nest.registry.parity import check_parity
 from nest.verify import Row, Setting, conditions, markdown, matrix, save, setting_of
 from nest.verify.library import knows
 from nest.verify.saving import check_kept
+from nest.weights.quantizing import quantized
 
 __all__ = ["main", "setting"]
 
@@ -86,8 +86,8 @@ def _measured(name: str, args: argparse.Namespace) -> list[Row]:
 
 def _told_quantization(one: Setting, asked: str | dict[str, str]) -> None:
     """Say what becomes of the weights; a part or a scheme that there is not is refused, before anything is measured."""
-    made = with_weights(quantized(one.program, asked), one.program, one.params, None, None)
-    for part in made[0].quantization:
+    program, _ = quantized(one.program, asked, one.params, None, None)
+    for part in program.quantization:
         sys.stderr.write(f"{part}\n")
 
 

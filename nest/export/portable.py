@@ -61,6 +61,11 @@ def portable(model: Any) -> Portable:
         # The backend of a model that is here has been imported, and none other needs to be.
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(model, kind):
+            if model.program.quantization:
+                raise CallError(
+                    f"{model.program.name} was loaded with quantize=, and what is saved are a definition's own "
+                    f"parameters: load it without."
+                )
             params = parameters(model.program)
             return Portable(model.program, params, _in_order(model.program, params, read(model)), model.entry)
     raise CallError(

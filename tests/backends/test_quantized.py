@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,11 @@ def test_a_torch_model_is_copied_with_its_weights() -> None:
     model = loaded("torch")
     np.testing.assert_array_equal(_numpy(copy.deepcopy(model).go(inputs())), _numpy(model.go(inputs())))
     assert {n for n, p in model.named_parameters() if not p.is_floating_point()} == set()
+
+
+def test_a_quantized_model_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(CallError, match="was loaded with quantize=, and what is saved"):
+        nest.save(loaded("reference"), tmp_path)
 
 
 def test_a_quantized_entry_is_pickled() -> None:

@@ -48,7 +48,7 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
     Path("bad.jpg").write_bytes(b"\xff\xd8\xff\xe0")
     monkeypatch.setattr("nest.cli._run.pipeline", script.pipeline)
     monkeypatch.setattr("nest.cli._run.announce_fetch", lambda entry: None)
-    monkeypatch.setattr("nest.cli._run.chosen_backend", lambda *, extras: f"the first for {extras[0]}")
+    monkeypatch.setattr("nest.cli._run.chosen_backend", lambda *, extras, **_: f"the first for {extras[0]}")
     return script
 
 

@@ -75,7 +75,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     for module in ("nest.cli._run", "nest.cli._chat"):
         monkeypatch.setattr(f"{module}.pipeline", script.pipeline)
         monkeypatch.setattr(f"{module}.announce_fetch", lambda entry: None)
-        monkeypatch.setattr(f"{module}.chosen_backend", lambda *, extras: "the first")
+        monkeypatch.setattr(f"{module}.chosen_backend", lambda *, extras, **_: "the first")
     return script
 
 

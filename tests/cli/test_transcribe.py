@@ -81,7 +81,7 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
     monkeypatch.setattr("nest.cli._transcribe.pipeline", script.pipeline)
     monkeypatch.setattr("nest.cli._transcribe.announce_fetch", lambda entry: None)
     monkeypatch.setattr("nest.cli._transcribe.detector", lambda **options: None)
-    monkeypatch.setattr("nest.cli._transcribe.chosen_backend", lambda *, extras: "onnx")
+    monkeypatch.setattr("nest.cli._transcribe.chosen_backend", lambda *, extras, **_: "onnx")
     return script
 
 

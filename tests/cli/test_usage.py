@@ -116,3 +116,10 @@ def test_python_m_nest_is_the_command(process: Command) -> None:
     assert outcome.code == 2
     assert outcome.err == "nest: error: There is no command 'rnu'. Did you mean 'run'? See: nest --help\n"
     assert process("--version").out == f"nest {nest.__version__}\n"
+
+
+@pytest.mark.parametrize("given", ["int3", "encoder=int3", "encoder=int8,int4", "=int8", ""])
+def test_what_weights_are_quantized_to_is_named(command: Command, given: str) -> None:
+    outcome = command("run", "a", "--quantize", given)
+    assert outcome.code == 2
+    assert "int8 or int4, or PART=int8,... is expected" in outcome.err

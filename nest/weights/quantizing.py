@@ -1,44 +1,44 @@
-"""What `nest.load` does where weights are to be quantized."""
+"""A program and its parameters, quantized: what `nest.load` does where `quantize=` is given."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy.typing as npt
 
 from nest.ir.dtype import bytes_per_element
-from nest.ir.passes.quantize import QuantizedProgram, quantize
+from nest.ir.passes.quantize import quantize
 from nest.ir.program import Program
 from nest.registry import Entry
+from nest.weights.folder import weights_files
+from nest.weights.quantized import quantized_parameters
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-__all__ = ["quantized", "with_weights"]
-
-
-def quantized(program: Program, asked: str | Mapping[str, str | None]) -> QuantizedProgram:
-    """The program over quantized weights; see `nest.ir.passes.quantize`."""
-    return quantize(program, asked)
+__all__ = ["quantized"]
 
 
-def with_weights(
-    made: QuantizedProgram,
+def quantized(
     program: Program,
+    asked: str | Mapping[str, str | None],
     params: Mapping[str, npt.NDArray[Any]],
     entry: Entry | None,
     weights: Any,
 ) -> tuple[Program, dict[str, npt.NDArray[Any]]]:
-    """The quantized program, with what became of the weights, and its parameters.
+    """The quantized program, which knows what became of the weights, and its parameters.
 
     Args:
         program: the definition's.
-        params: its parameters.
+        asked: see `nest.ir.passes.quantize`.
+        params: the definition's parameters.
         weights: where they are from, as `nest.load` takes it.
-    """
-    from nest.weights.quantized import quantized_parameters
 
+    Raises:
+        CallError: what is asked for cannot be.
+        WeightsError: a weight is no finite number.
+    """
+    made = quantize(program, asked)
     generic = program.root.generics.get("T")
     each = bytes_per_element(str(getattr(generic, "value", "f32")))
     own, reports = quantized_parameters(made, params, each, _identity(entry, weights))
@@ -55,8 +55,6 @@ def _identity(entry: Entry | None, weights: Any) -> str | None:
             return None
         lines = [f"{f.name} {f.sha256}" for f in files]
     else:
-        from nest.weights.folder import weights_files
-
         facts = [(p.resolve(), p.stat()) for p in weights_files(weights)]
         lines = [f"{path} {s.st_size} {s.st_mtime_ns}" for path, s in facts]
     return hashlib.sha256("\n".join([*lines, repr(entry.bindings)]).encode()).hexdigest()
