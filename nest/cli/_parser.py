@@ -220,6 +220,21 @@ def _memory(command: Parser) -> None:
     trust(command)
 
 
+def _prepare(command: Parser) -> None:
+    command.add_argument("name", metavar="NAME", help=NAME)
+    command.add_argument(
+        "--backend",
+        metavar="NAME",
+        help="what will compute: onnx, torch, jax or nnx; the first of onnx, torch, jax here if left out",
+    )
+    command.add_argument("--kind", metavar="TASK", help="which of the model's tasks, such as 'fill-mask'")
+    command.set_defaults(inputs=[])
+    plan(command)
+    offline(command)
+    trust(command)
+    command.add_argument("--json", action="store_true", help="write JSON")
+
+
 _DEBUG = "show the traceback of an error"
 _COMMANDS = {
     "run": ("do the whole job of a model, such as speech to text", _run_options.run),
@@ -239,6 +254,7 @@ _COMMANDS = {
         _inspect,
     ),
     "memory": ("say how much memory a model needs, without its weights", _memory),
+    "prepare": ("fetch, compile and keep all that a first request would wait for", _prepare),
     "check": ("check that an entry is valid, elaborates and fits its checkpoint", _check),
     "lint": ("check that an entry's folder is as a zoo wants it", _entries),
     "verify": ("measure an entry on every backend against the f64 oracle", _verify_options.verify),

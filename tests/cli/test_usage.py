@@ -9,8 +9,8 @@ import nest
 from .conftest import Command
 
 _NAMES = (
-    "run transcribe chat adopt new bind pull list show inspect memory check lint verify bench eval diff export eject "
-    "cache catalog env"
+    "run transcribe chat adopt new bind pull list show inspect memory prepare check lint verify bench eval diff "
+    "export eject cache catalog env"
 )
 COMMANDS = ", ".join(_NAMES.split())
 
