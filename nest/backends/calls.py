@@ -93,6 +93,9 @@ class EntryCall:
     def _label(self) -> str:
         return f"{self.program.name}.{self.name}"
 
+    def _signature(self) -> str:
+        return f"{self.name}{self.function.signature}"
+
     def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(args, list | tuple):
             raise CallError(
@@ -101,22 +104,25 @@ class EntryCall:
             )
         parameters = self.function.signature.parameters
         names = [p.name for p in parameters]
-        signature = f"{self.name}{self.function.signature}"
         if len(args) > len(names):
             raise CallError(
-                f"{self._label()} takes {len(names)} arguments, and {len(args)} were given: {signature}."
+                f"{self._label()} takes {len(names)} arguments, and {len(args)} were given: {self._signature()}."
             )
         given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
             if name not in names:
-                raise CallError(f"{self._label()} has no argument '{name}'{aside(name, names)}: {signature}.")
+                raise CallError(
+                    f"{self._label()} has no argument '{name}'{aside(name, names)}: {self._signature()}."
+                )
             if name in given:
-                raise CallError(f"{self._label()}: argument '{name}' is given twice: {signature}.")
+                raise CallError(f"{self._label()}: argument '{name}' is given twice: {self._signature()}.")
             given[name] = value
         given = {n: v for n, v in given.items() if v is not None or n not in self._fillable()}
         missing = [p.name for p in parameters if p.name not in given and p.fill is None]
         if missing:
-            raise CallError(f"{self._label()} needs {' and '.join(repr(m) for m in missing)}: {signature}.")
+            raise CallError(
+                f"{self._label()} needs {' and '.join(repr(m) for m in missing)}: {self._signature()}."
+            )
         return given
 
     def _fillable(self) -> set[str]:

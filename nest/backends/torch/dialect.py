@@ -446,6 +446,11 @@ def _read(w: MethodWriter, n: Node) -> Expr:
 
 @rule("assign")
 def _assign(w: MethodWriter, n: Node) -> Expr:
+    if "second" in n.attrs:  # see nest.backends.torch.kept
+        states = [w.state(n.attrs[name]) for name in ("path", "second")]
+        return torch_function(
+            "kernels.keep_heads", *states, *(literal(None) if x is None else w.expr(x) for x in n.inputs)
+        )
     return method(w.state(n.attrs["path"]), "copy_", w.expr(n.inputs[0]))
 
 

@@ -30,6 +30,7 @@ from nest.backends.session import (
 from nest.backends.torch.arrays import DTYPES, NAMES, TorchArrays
 from nest.backends.torch.fused import fuses
 from nest.backends.torch.graphs import GraphRunner
+from nest.backends.torch.kept import keep_by_heads
 from nest.backends.torch.kept_source import SourceText, kept_source
 from nest.backends.torch.small import fuse_small
 from nest.errors import CallError, DefinitionError
@@ -107,6 +108,8 @@ class TorchModel(HoldsDefault, nn.Module):
         """
         given = {**self.nest_info.session, **symbols}
         made = make_plan(self.program, plan, changes=self._changes())
+        if made.program is not self.program:
+            keep_by_heads(made.program)
         if made.name != "exact" and self._fuses():
             fuse_small(made.program)
         module = self if made.name == "exact" else twin(self, made)

@@ -14,9 +14,11 @@ from torch.nn import functional as F  # noqa: N812
 
 import nest
 from nest.backends.torch import helpers, kernels
+from nest.backends.torch.kept import keep_by_heads
 from nest.backends.torch.module import _store_time_major
 from nest.ir.inventory import parameters
 from nest.ir.plan import plan
+from nest.layers import Block, Dim, DType, Float, Linear, State, Static, Tensor, elaborate, entry, split_heads
 from nest.loading import program_of
 from nest.weights.random import random_parameters
 
@@ -35,6 +37,49 @@ def test_without_a_gpu_they_are_torch_s_own() -> None:
         assert torch.equal(got, function(F.conv1d(x, conv, bias[:4], stride=2, padding=1)))
     q = random(1, 2, 70, 16)
     assert torch.equal(kernels.attend(q, q, q), F.scaled_dot_product_attention(q, q, q))
+
+
+def test_keys_and_values_are_kept_by_heads() -> None:
+    model = _tiny()
+    exact, fast = model.new_session(), model.new_session(plan="fast")
+    assert fast.model.source.count("kernels.keep_heads(") == 1
+    mel = random(1, 80, 3000)
+    for session in (exact, fast):
+        session.listen(mel)
+    for path, kept in exact._live().items():
+        torch.testing.assert_close(fast._live()[path], kept)
+
+
+class Keeper(Block):
+    """Keeps two projections of what it hears, the first under the first name or under the second."""
+
+    D: Dim
+    Heads: Dim
+    Audio: Dim
+    T: DType
+    crossed: Static[bool] = False
+
+    def build(self) -> None:
+        self.require(self.D % self.Heads == 0)
+        self.k_proj = Linear(self.D, self.D, self.T)
+        self.v_proj = Linear(self.D, self.D, self.T)
+        self.k = State("Batch Heads Audio D//Heads", self.T)
+        self.v = State("Batch Heads Audio D//Heads", self.T)
+
+    @entry
+    def listen(self, x: Float[Tensor, "Batch Audio D"]) -> Float[Tensor, "Batch Audio D"]:
+        keys, values = (split_heads(made, self.Heads) for made in (self.k_proj(x), self.v_proj(x)))
+        self.k.assign(values if self.crossed else keys)
+        self.v.assign(keys if self.crossed else values)
+        return x
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_halves_in_their_order_are_kept_by_one_kernel(crossed: bool) -> None:
+    made = plan(elaborate(Keeper, D=8, Heads=2, Audio=5, T="f32", crossed=crossed), "fast")
+    keep_by_heads(made.program)
+    written = [n.attrs for f in made.program.functions() for n in f.nodes if n.op == "assign"]
+    assert [("second" in attrs) for attrs in written] == ([False, False] if crossed else [True])
 
 
 def test_convolutions_over_time_take_their_activation() -> None:

@@ -4,6 +4,6 @@ They are for CUDA, 16 bits and calls that no gradient is taken of. Sums are in f
 bits. Nothing here needs Triton to be imported.
 """
 
-from nest.backends.torch.kernels.choice import attend, conv1d, layer_norm, rms_norm
+from nest.backends.torch.kernels.choice import attend, conv1d, keep_heads, layer_norm, rms_norm
 
-__all__ = ["attend", "conv1d", "layer_norm", "rms_norm"]
+__all__ = ["attend", "conv1d", "keep_heads", "layer_norm", "rms_norm"]

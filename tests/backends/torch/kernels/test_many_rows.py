@@ -19,6 +19,7 @@ if not torch.cuda.is_available() and not os.environ.get("TRITON_INTERPRET"):
 from nest.backends.torch.kernels.conv import conv_rows
 from nest.backends.torch.kernels.encoder_attention import attend_all
 from nest.backends.torch.kernels.many_rows import Norm, Tile, norm_rows
+from nest.backends.torch.kernels.products import linear_heads
 
 # The interpreter's own.
 pytestmark = pytest.mark.filterwarnings(
@@ -88,3 +89,16 @@ def test_attention(queries: int, keys: int, splits: int) -> None:
     expected = F.scaled_dot_product_attention(3 * q.float(), k.float(), v.float(), scale=0.5)
     close(got, expected)
     assert torch.equal(got, attend_all(3 * q, k, v, scale=0.5, tile=Tile(16, 16, 0, 4, 2), splits=splits))
+
+
+@pytest.mark.parametrize("depth", [16, 32])
+@pytest.mark.parametrize("biased", [True, False])
+def test_products_by_heads(biased: bool, depth: int) -> None:
+    x, weight, bias = random(2, 37, 48), random(2 * 3 * 16, 48, scale=0.2), random(96) if biased else None
+    first, second = (
+        torch.full((2, 3, 37, 16), float("nan"), dtype=torch.float16, device=DEVICE) for _ in range(2)
+    )
+    linear_heads(first, second, x, weight, bias, tile=Tile(16, 16, depth, 4, 2))
+    expected = F.linear(x.float(), weight.float(), None if bias is None else bias.float())
+    for got, half in zip((first, second), expected.chunk(2, dim=2), strict=True):
+        close(got, half.reshape(2, 37, 3, 16).transpose(1, 2))
