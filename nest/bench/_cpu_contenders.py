@@ -52,11 +52,11 @@ def _work(threads: int, ctranslate2: str) -> Work:
     return Work(entry, mel, recordings, threads, Path(ctranslate2) if ctranslate2 else None)
 
 
-def _nest(backend: str, plan: str, work: Work) -> Job:
+def _nest(backend: str, plan: str, work: Work, quantize: str | None = None) -> Job:
     import nest
 
     options: dict[str, Any] = {"threads": work.threads} if backend == "onnx" else {}
-    model = nest.load(work.entry, backend=backend, local_files_only=True, **options)
+    model = nest.load(work.entry, backend=backend, quantize=quantize, local_files_only=True, **options)
     session = model.new_session(**({} if plan == "exact" else {"plan": plan}))
     given = {
         "end": np.int32(work.rules.end),
@@ -73,13 +73,13 @@ def _nest(backend: str, plan: str, work: Work) -> Job:
     return job
 
 
-def _ctranslate2(work: Work) -> Job:
+def _ctranslate2(compute: str, work: Work) -> Job:
     import ctranslate2
 
     if work.ctranslate2 is None:
         raise RuntimeError("--ctranslate2 names no folder of a converted model.")
     model = ctranslate2.models.Whisper(
-        str(work.ctranslate2), device="cpu", compute_type="float32", intra_threads=work.threads
+        str(work.ctranslate2), device="cpu", compute_type=compute, intra_threads=work.threads
     )
     suppressed = np.flatnonzero(np.isinf(work.rules.bias)).tolist()
 
@@ -149,9 +149,11 @@ def _transformers_generate(work: Work) -> Job:
 
 
 CONTENDERS: dict[str, Callable[[Work], Job]] = {
-    "CTranslate2": _ctranslate2,
+    "CTranslate2": partial(_ctranslate2, "float32"),
+    "CTranslate2, int8": partial(_ctranslate2, "int8"),
     "nest onnx, exact": partial(_nest, "onnx", "exact"),
     "nest onnx, fast": partial(_nest, "onnx", "fast"),
+    "nest onnx, fast, int8": partial(_nest, "onnx", "fast", quantize="int8"),
     "transformers, cached loop": _transformers_loop,
     "transformers, generate()": _transformers_generate,
     "nest torch, exact": partial(_nest, "torch", "exact"),

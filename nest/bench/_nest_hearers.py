@@ -19,6 +19,7 @@ _MODEL = "whisper-tiny.en"
 
 OURS: dict[str, dict[str, Any]] = {
     "nest onnx, fast": {"backend": "onnx", "plan": "fast"},
+    "nest onnx, fast, int8": {"backend": "onnx", "plan": "fast", "quantize": "int8"},
     "nest onnx, exact": {"backend": "onnx", "plan": "exact"},
     "nest onnx, fast, VAD": {"backend": "onnx", "plan": "fast", "vad": True},
     "nest onnx, fast, batched": {"backend": "onnx", "plan": "fast", "vad": True, "batch_size": 8},
@@ -33,6 +34,7 @@ def load(name: str, threads: int) -> Hear:
     wishes = dict(OURS[name])
     backend, plan = wishes.pop("backend"), wishes.pop("plan")
     options: dict[str, Any] = {"threads": threads} if backend == "onnx" else {}
+    options["quantize"] = wishes.pop("quantize", None)
     if backend == "torch":
         import torch
 

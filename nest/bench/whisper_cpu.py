@@ -20,13 +20,17 @@ from dataclasses import asdict
 from nest.bench._cpu_contenders import CONTENDERS
 from nest.bench._turns import Row, measure
 
-_PEERS = {"CTranslate2": "CTranslate2", "transformers": "transformers, cached loop"}
+_PEERS = {
+    "CTranslate2": "CTranslate2",
+    "CTranslate2, int8": "CTranslate2, int8",
+    "transformers": "transformers, cached loop",
+}
 
 
 def _table(rows: list[Row]) -> str:
     lines = [
-        "| | median ms | least ms | busy ms | peak MiB | of CTranslate2 | of transformers | |",
-        "|---|---|---|---|---|---|---|---|",
+        "| | median ms | least ms | busy ms | peak MiB | of CTranslate2 | of its int8 | of transformers | |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
         numbers = [(r.median_ms, ".0f"), (r.low_ms, ".0f"), (r.busy_ms, ".0f"), (r.peak_mib, ".0f")]
