@@ -66,7 +66,7 @@ def check_kept(configuration: str) -> None:
     if configuration not in _KEPT:
         raise CallError(
             f"--save keeps what was measured at the entry's own size and its tiny configuration; this is "
-            f"'{configuration}'. Leave -D out."
+            f"'{configuration}'. Leave -D and --quantize out."
         )
 
 

@@ -131,6 +131,29 @@ def test_errors_say_what_is_possible(asked: Any, message: str) -> None:
     assert str(error.value) == message
 
 
+def test_rows_that_are_no_whole_groups_have_no_int4() -> None:
+    with pytest.raises(
+        CallError, match=r"The part 'encoder' of .* has no matrix for int4, whose rows are whole"
+    ):
+        nest.load(
+            "whisper-tiny", backend="reference", weights=None, quantize={"encoder": "int4"},
+            D=48, Heads=3, Inner=80, EncoderLayers=1, DecoderLayers=1, Vocab=97, MaxTokens=17,
+        )  # fmt: skip
+
+
+def test_products_of_one_input_on_onnx_round_it_once() -> None:
+    pytest.importorskip("onnxruntime")
+    model = nest.load(
+        "smollm2-135m-instruct", backend="onnx", weights=None, quantize="int8",
+        Vocab=64, D=64, HeadDim=32, Layers=1, Heads=2, KvHeads=1, Inner=96, MaxTokens=32, Capacity=32,
+    )  # fmt: skip
+    graph = model._planned("fast").lowered("step").model.graph
+    found = [n.op_type for n in graph.all_nodes()]
+    assert found.count("MatMulIntegerToFloat") == 7
+    # Queries, keys and values are of one input, which is rounded once; so are the two of the gated layer.
+    assert found.count("DynamicQuantizeLinear") == 4
+
+
 def test_what_is_trained_or_spread_is_not_quantized() -> None:
     pytest.importorskip("jax")
     with pytest.raises(CallError, match="leave param_dtype= out"):

@@ -152,5 +152,31 @@ def test_a_size_that_no_page_shows_is_not_kept(command: Command, stranger: Path)
     before = (stranger / "parity.json").read_bytes()
     outcome = command("verify", str(stranger), *TINY[1:], "-D", "DecoderLayers=3", "--trust-source", "--save")
     assert outcome.code == 1
-    assert "this is 'tiny DecoderLayers=3'. Leave -D out." in outcome.err
+    assert "this is 'tiny DecoderLayers=3'. Leave -D and --quantize out." in outcome.err
     assert (stranger / "parity.json").read_bytes() == before
+
+
+def test_quantized_weights_have_a_bound_of_their_own(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = (*TINY, "-D", "D=48", "--quantize", "encoder=int8,decoder=int8")
+    outcome = command("verify", *arguments)
+    assert outcome.code == 0
+    assert [line.partition(",")[0] for line in outcome.err.splitlines()] == [
+        "encoder: 12 matrices in int8",
+        "decoder: 40 matrices in int8",
+    ]
+    assert outcome.out.startswith("**whisper-tiny**, tiny D=48 encoder=int8,decoder=int8, random weights")
+    monkeypatch.setattr("nest.verify.limits.QUANTIZED", {"int8": 1e-5})
+    outcome = command("verify", *arguments)
+    assert outcome.code == 1
+    assert "**failed**: over 1.0e-05 of the largest" in outcome.out
+
+
+def test_a_part_that_there_is_not_is_refused_before_anything_is_measured(command: Command) -> None:
+    outcome = command("verify", *TINY, "-D", "D=48", "--quantize", "all=int8")
+    assert outcome.code == 1
+    assert (
+        "names the part 'all', which whisper-tiny does not have; its parts: encoder, decoder" in outcome.err
+    )
+    assert outcome.out == ""

@@ -25,7 +25,7 @@ OPSETS = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 """The operator sets that graphs can be made in, with the version of the format that came with each. What one of them
 lacks, rules write over what it has."""
 
-_OF_BYTES = frozenset({"MatMulInteger", "DynamicQuantizeMatMul", "MatMulNBits"})
+_OF_BYTES = frozenset({"MatMulInteger", "MatMulIntegerToFloat", "MatMulNBits"})
 
 
 @dataclass(frozen=True)

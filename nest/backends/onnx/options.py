@@ -93,6 +93,8 @@ class Options:
         """
         try:
             options = self.session_options(prepacked=any(op in model for op in _BYTES))
+            if _ROUNDED in model and _PRECISE not in self._given:
+                options.add_session_config_entry(_PRECISE, "1")
             with stretch(f"session {label.rpartition('.')[2]}"):
                 session = ort.InferenceSession(model, options, providers=self.providers)
         except Exception as error:
@@ -120,7 +122,7 @@ class Options:
             self.session(_identity(), "a probe")
 
 
-_BYTES = (b"MatMulInteger", b"DynamicQuantizeMatMul", b"MatMulNBits")
+_BYTES = (b"MatMulInteger", b"MatMulNBits")
 """Ops of weights of 8 bits or fewer, as they stand in a serialized graph."""
 
 
@@ -128,6 +130,13 @@ def _checked(threads: int | None) -> int | None:
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise CallError(f"threads is a positive integer, and {threads!r} was given.")
     return threads
+
+
+_ROUNDED = b"MatMulIntegerToFloat"
+"""The op whose inputs take all of 8 bits."""
+_PRECISE = "session.x64quantprecision"
+"""Lets processors without VNNI, as with AVX2, multiply bytes of one kind: of two kinds, they would cut off sums of
+pairs that do not fit 16 bits, silently. On others it changes nothing."""
 
 
 def _named(provider: Provider) -> tuple[str, dict[str, Any]]:

@@ -155,6 +155,11 @@ class _Pass:
                 for place, part in of.items():
                     source = self.paths[path_text((*place, name))]
                     made[path_text((*place, stem))] = QuantizedMatrix(source, part, scheme)
+        if empty := [part for part in chosen if part not in {m.part for m in made.values()}]:
+            raise CallError(
+                f"The part '{empty[0]}' of {self.flat.name} has no matrix for int4, whose rows are whole groups of "
+                f"{GROUP}: give it 'int8', or None."
+            )
         for function in self.functions:
             eliminate_dead_code(function)
         gone = {matrix.source for matrix in made.values()}

@@ -42,7 +42,9 @@ def quantized_linear(
 
 
 def _dynamic(low: Lowering, x: ir.Value, values: Tensor, scales: Tensor, bias: ir.Value | None) -> ir.Value:
-    return low.op("DynamicQuantizeMatMul", x, values, scales, None, bias, domain=CONTRIB)
+    # In two ops, so that products of one input round it once.
+    steps, step, zero = low.graph.ops("DynamicQuantizeLinear", 3, x)
+    return low.op("MatMulIntegerToFloat", steps, values, step, scales, zero, None, bias, domain=CONTRIB)
 
 
 def _grouped(low: Lowering, x: ir.Value, values: Tensor, scales: Tensor, bias: ir.Value | None) -> ir.Value:
