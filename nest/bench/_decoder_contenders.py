@@ -22,6 +22,7 @@ class Work:
     entry: str
     count: int
     threads: int
+    dtype: str = "f32"
 
 
 def _nest(backend: str, plan: str, work: Work) -> Job:
@@ -32,6 +33,7 @@ def _nest(backend: str, plan: str, work: Work) -> Job:
 
         torch.set_num_threads(work.threads)
     options: dict[str, Any] = {"threads": work.threads} if backend == "onnx" else {}
+    options |= {} if work.dtype == "f32" else {"dtype": work.dtype}
     task = nest.pipeline(work.entry, backend=backend, plan=plan, local_files_only=True, **options)
     return lambda: task.chat(_MESSAGE, max_tokens=work.count).tokens
 
@@ -50,6 +52,8 @@ def _library(work: Work) -> tuple[Any, list[int]]:
     params = {path: tensor.detach().numpy() for path, tensor in task.model.state_dict().items()}
     entry = find(work.entry)
     model = library_of(entry, program_of(entry), params).model.eval()
+    if work.dtype == "bf16":
+        model = model.to(torch.bfloat16)
     return model, task.chat_tokens(_MESSAGE)
 
 
@@ -114,8 +118,8 @@ CONTENDERS: dict[str, Callable[[Work], Job]] = {
 }
 
 
-def _main(name: str, threads: str, entry: str, count: str) -> None:
-    serve(lambda: CONTENDERS[name](Work(entry, int(count), int(threads))), int(threads))
+def _main(name: str, threads: str, entry: str, count: str, dtype: str = "f32") -> None:
+    serve(lambda: CONTENDERS[name](Work(entry, int(count), int(threads), dtype)), int(threads))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Tokens a second of a text decoder on the CPU, each backend beside transformers, eager and compiled.
 
-    python -m nest.bench.decoder_cpu [--entry NAME] [--tokens 64] [--rounds 9] [--threads 2] [--only TEXT] [--json]
+    python -m nest.bench.decoder_cpu [--entry NAME] [--tokens 64] [--rounds 9] [--threads 2] [--only TEXT] [--dtype bf16]
 
 Work: a chat of one message (38 tokens of SmolLM2's), then 64 greedy tokens, batch 1, f32, through `nest.pipeline`, so
 that template, tokenizer and text are part of it; transformers is given the ids. How contenders take turns says
@@ -52,9 +52,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="", help="contenders whose name has one of these texts, split by |")
+    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="of everyone")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    module, rest = "nest.bench._decoder_contenders", [str(given.threads), given.entry, str(given.tokens)]
+    module, rest = "nest.bench._decoder_contenders", [
+        str(given.threads), given.entry, str(given.tokens), given.dtype,
+    ]  # fmt: skip
     names = [n for n in CONTENDERS if any(text in n for text in given.only.split("|"))]
     rows = measure({n: [module, n, *rest] for n in names}, given.rounds, given.threads, _PEERS)
     if given.json:
