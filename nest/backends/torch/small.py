@@ -187,7 +187,10 @@ def _in_place(node: Node, function: Function, fresh: Sequence[bool]) -> bool:
         at and fresh[at[0]] and at[0] < len(function.results) and function.results[at[0]] is node.outputs[0]
     )
     uses = sum(r is node.outputs[0] or r is out for r in function.results)
-    return bool(kept) and uses == 1 and all(n is node or n.op == "take_along" for n in users)
+    # Later reads are of what was there before, and would find what is written.
+    before = function.nodes[: function.nodes.index(node)]
+    read = all(n is node or (n.op == "take_along" and n in before) for n in users)
+    return bool(kept) and uses == 1 and read
 
 
 def _kinds(outputs: list[Value], inputs: list[Value | Dim]) -> list[str | int]:

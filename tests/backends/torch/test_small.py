@@ -20,7 +20,7 @@ from nest.backends.torch import fused
 from nest.backends.torch.module import TorchModel
 from nest.backends.torch.small import fuse_small
 from nest.ir.plan import plan
-from nest.ir.program import Function
+from nest.ir.program import Function, Node
 
 SIZES: dict[str, Any] = {
     "Mels": 5, "Frames": 32, "D": 12, "Heads": 3, "Inner": 16, "EncoderLayers": 1, "DecoderLayers": 1, "Vocab": 97,
@@ -70,6 +70,23 @@ def test_results_stand_in_the_order_of_the_loop() -> None:
         for result, argument in zip(body.results, body.arguments, strict=True):
             assert result.type.rank == argument.type.rank
             assert result.type.dtype.same(argument.type.dtype)
+
+
+def test_what_is_read_after_it_was_written_is_not_written_in_place() -> None:
+    # A node's operands never change: who looks at `out` after the new ids are in still sees the old ones.
+    model = nest.load("whisper-tiny", backend="torch", weights=None, seed=1, **SIZES)
+    made = plan(model.program, "fast", changes=("pack", "fuse")).program
+    body = next(n.attrs["body"] for n in made.entries["greedy"].nodes if n.op == "while_loop")
+    write = next(n for n in body.nodes if n.op == "scatter_set")
+    look = next(n for n in body.nodes if n.op == "take_along" and n.inputs[0] is write.inputs[0])
+    where = look.location, look.loops
+    late = Node("take_along", write.inputs[:2], dict(look.attrs), (look.outputs[0].type,), *where)
+    place, kept = next((i, v) for i, v in enumerate(body.results) if v.type.rank == 1)
+    shaped = Node("reshape", (late.outputs[0],), {"shape": kept.type.shape}, (kept.type,), *where)
+    body.nodes += [late, shaped]
+    body.results = type(body.results)((*body.results[:place], shaped.outputs[0], *body.results[place + 1 :]))
+    fuse_small(made)
+    assert write in body.nodes
 
 
 interpreted = pytest.mark.skipif(
