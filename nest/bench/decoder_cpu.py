@@ -1,6 +1,6 @@
 """Tokens a second of a text decoder on the CPU, each backend beside transformers, eager and compiled.
 
-    python -m nest.bench.decoder_cpu [--entry NAME] [--tokens 64] [--rounds 9] [--threads 2] [--only TEXT] [--dtype bf16]
+    python -m nest.bench.decoder_cpu [--entry NAME] [--tokens 64] [--rounds 9] [--threads 2] [--dtype bf16]
 
 Work: a chat of one message (38 tokens of SmolLM2's), then 64 greedy tokens, batch 1, f32, through `nest.pipeline`, so
 that template, tokenizer and text are part of it; transformers is given the ids. How contenders take turns says
