@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from nest._env import check_environment
+from nest._optional import need
 from nest.cli._fetching import announce_fetch
 from nest.cli._format import columns, file_size, json_text
 from nest.cli.runs._items import Item
@@ -71,17 +73,28 @@ def main(args: argparse.Namespace) -> int:
     fetched = _timed("fetch the files", lambda: None if args.offline else announce_fetch(entry))[0]
     options: dict[str, Any] = {"task": args.kind, "backend": backend, "plan": args.plan}
     options |= {"local_files_only": args.offline, "trust_source": args.trust_source or None}
-    loaded, task = _timed("load the model", lambda: pipeline(args.name, **options))
-    first, second = (
-        _timed(f"answer its sample, {which}", lambda: _answer(how, task, items[0], args))[0]
-        for which in ("compiling what is needed", "again")
-    )
+    with _everything_kept(backend):
+        loaded, task = _timed("load the model", lambda: pipeline(args.name, **options))
+        first, second = (
+            _timed(f"answer its sample, {which}", lambda: _answer(how, task, items[0], args))[0]
+            for which in ("compiling what is needed", "again")
+        )
     made = Prepared(
         entry.name, backend, args.plan, fetched, loaded, first, second, _kept(cache_root()), str(cache_root()),
         REMAINS.get(backend, "nothing is compiled"),
     )  # fmt: skip
     print(json_text(asdict(made)) if args.json else _table(made))
     return 0
+
+
+def _everything_kept(backend: str) -> AbstractContextManager[None]:
+    """Where the backend leaves what compiles quickly uncached, have it keep that too."""
+    if backend not in ("jax", "nnx"):
+        return nullcontext()
+    need("jax", extra="jax", purpose=f"prepare a model on the {backend} backend")
+    from nest.backends.jax.compile_cache import everything_kept
+
+    return everything_kept()
 
 
 def _timed(what: str, work: Callable[[], Any]) -> tuple[float, Any]:
