@@ -17,6 +17,7 @@ from nest.backends.installed import ORDER, first_installed
 from nest.backends.installed import backend as known_backend
 from nest.errors import BindingError, CallError, DefinitionError
 from nest.ir.inventory import parameters
+from nest.ir.passes.caches import keep_states
 from nest.ir.passes.quantize import quantize as quantize_program
 from nest.ir.program import Program
 from nest.layers import Block
@@ -41,6 +42,7 @@ def load(
     seed: int = 0,
     dtype: str | None = None,
     quantize: str | Mapping[str, str | None] | None = None,
+    caches: str | None = None,
     device: str | None = None,
     precision: str | None = None,
     param_dtype: str | None = None,
@@ -71,6 +73,8 @@ def load(
         quantize: keep the weights of products in fewer bits: `"int8"`, a scale for each output, or `"int4"`, one for
             each 32 inputs of an output; or one of these, or None, for parts of the definition, as in
             `{"encoder": "int8", "decoder": "int4"}`. The model's `quantization` says what was changed and by how much.
+        caches: the element type that states, such as keys and values, are kept in between calls: `"f16"` and `"bf16"`
+            take half the memory of `"f32"`; what the model computes in if left out.
         device: of torch, jax and nnx, such as `"cuda"`; torch's is the CPU if left out, jax's its default.
         precision: of the reference backend, `"f32"` or `"f64"`.
         param_dtype: of jax and nnx, the element type in which parameters are kept, while `dtype` is computed in; the
@@ -137,13 +141,15 @@ def load(
 
             with stretch("quantize"):
                 program, params = quantized(program, quantize, params, entry, weights)
+        if caches is not None:
+            program = keep_states(program, caches)
         recipe = None
         if entry is not None:
             kept = native.get("param_dtype")
             made_with = {**generics, **_bound(program)}
             recipe = (
                 _again,
-                (str(entry.directory), made_with, session, trust_source, backend, kept, quantize),
+                (str(entry.directory), made_with, session, trust_source, backend, kept, quantize, caches),
             )
         with stretch(f"make the {backend} model"):
             return make(program, params, entry=entry, session=session, notes=notes, recipe=recipe, **options)
@@ -290,13 +296,16 @@ def _again(
     backend: str = "torch",
     param_dtype: str | None = None,
     quantize: str | Mapping[str, str | None] | None = None,
+    caches: str | None = None,
 ) -> Any:
     """The same model without weights, for pickle and deepcopy."""
     entry = find(directory)
     program = _program(entry, entry, None, generics, trust_source, loops=True)
     if quantize is not None:
         program = quantize_program(program, quantize).program
-    recipe = (_again, (directory, generics, session, trust_source, backend, param_dtype, quantize))
+    if caches is not None:
+        program = keep_states(program, caches)
+    recipe = (_again, (directory, generics, session, trust_source, backend, param_dtype, quantize, caches))
     info: dict[str, Any] = {"entry": entry, "session": session, "recipe": recipe}
     if backend == "nnx":
         info["param_dtype"] = param_dtype

@@ -15,7 +15,7 @@ from nest.backends.onnx.session import OnnxSession, call_stateless
 from nest.backends.onnx.weights import WeightFiles
 from nest.backends.session import HoldsDefault, call_default, session_symbols
 from nest.errors import CallError
-from nest.ir.inventory import parameters
+from nest.ir.inventory import parameters, states
 from nest.ir.plan import Plan, plan
 from nest.ir.program import Program
 
@@ -167,7 +167,11 @@ def build(
             f"CPU; load it with dtype='f32' or dtype='f16'."
         )
     with stretch("place the weights"):
-        weights = WeightFiles(parameters(program), params)
+        if any(spec.dtype == "bf16" for spec in states(program).values()):
+        raise CallError(
+            f"{program.name}: the onnx backend has no caches in bf16, which numpy does not have; take caches='f16'."
+        )
+    weights = WeightFiles(parameters(program), params)
     options = Options(
         providers=providers, threads=threads, session_options=session_options, folder=weights.root
     )
