@@ -166,12 +166,12 @@ def build(
             f"{program.name}: the onnx backend does not compute in bf16, for which ONNX Runtime has no kernels on the "
             f"CPU; load it with dtype='f32' or dtype='f16'."
         )
-    with stretch("place the weights"):
-        if any(spec.dtype == "bf16" for spec in states(program).values()):
+    if any(spec.dtype == "bf16" for spec in states(program).values()):
         raise CallError(
             f"{program.name}: the onnx backend has no caches in bf16, which numpy does not have; take caches='f16'."
         )
-    weights = WeightFiles(parameters(program), params)
+    with stretch("place the weights"):
+        weights = WeightFiles(parameters(program), params)
     options = Options(
         providers=providers, threads=threads, session_options=session_options, folder=weights.root
     )
