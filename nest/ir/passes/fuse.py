@@ -47,7 +47,8 @@ def _each(function: Function, op: str, rewrite: Any) -> int:
     """Rewrite every node of an op that can be; how many were."""
     made = 0
     for node in [n for n in function.nodes if n.op == op]:
-        found = rewrite(node, uses_in(function))
+        # A node may be gone with one before it.
+        found = rewrite(node, uses_in(function)) if node in function.nodes else None
         if found is None:
             continue
         last, fused = found
@@ -137,9 +138,12 @@ def _peak_of_linear(node: Node, uses: Uses) -> tuple[Node, Node] | None:
     while (made := maker(value, *_ALONE)) is not None:
         if len(uses[id(value)]) != 1 or not made.outputs[0].type.shape[-1].same(_last(made)):
             return None
+        # A cast to fewer bits makes numbers equal that are not.
+        if made.op == "cast" and made.outputs[0].type.dtype.value != "f32":
+            return None
         value = made.inputs[0]
     product = maker(value, "linear")
-    if product is None or len(uses[id(value)]) != 1 or node.outputs[0].type.rank != 1:
+    if product is None or len(uses[id(value)]) != 1 or not _is_one_a_row(product.outputs[0], node.outputs[0]):
         return None
     if len(product.inputs) > 2 and product.inputs[2] is not None:
         return None
@@ -148,6 +152,14 @@ def _peak_of_linear(node: Node, uses: Uses) -> tuple[Node, Node] | None:
     inputs = (*operands, product.inputs[1], node.inputs[1] if len(node.inputs) > 1 else None)
     types = tuple(v.type for v in node.outputs)
     return node, Node("peak_of_linear", inputs, attrs, types, node.location, node.loops)
+
+
+def _is_one_a_row(products: Value, peaks: Value) -> bool:
+    """Whether products [B, V] or [B, 1, V] have a peak each: [B]."""
+    if peaks.type.rank != 1 or products.type.rank not in (2, 3):
+        return False
+    first, *between = products.type.shape[:-1]
+    return first.same(peaks.type.shape[0]) and all(d.value == 1 for d in between)
 
 
 def _last(node: Node) -> Any:
@@ -163,10 +175,18 @@ def _embed_tokens(node: Node, uses: Uses) -> tuple[Node, Node] | None:
     ids, last, more = clamped.inputs[0], node, cast(tuple[Any, Any], (None, None))
     added = only_use(node.outputs[0], uses, "add")
     other = None if added is None else _table(maker(added.inputs[added.inputs[0] is node.outputs[0]], "take"))
-    if added is not None and other is not None:
+    if added is not None and other is not None and _each_alike(added):
         last, more = added, other
     return last, Node(
         "embed_tokens", (ids, looked_up[0], *more), {}, (last.outputs[0].type,), node.location, node.loops
+    )
+
+
+def _each_alike(added: Node) -> bool:
+    """Whether two values that are added, and their sum, have one shape."""
+    shapes = [cast(Value, x).type.shape for x in (*added.inputs, added.outputs[0])]
+    return all(
+        len(s) == len(shapes[0]) and all(a.same(b) for a, b in zip(s, shapes[0], strict=True)) for s in shapes
     )
 
 

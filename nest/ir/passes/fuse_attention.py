@@ -38,11 +38,13 @@ def fuse_attention(function: Function) -> int:
     """Fuse the attention of one function, in place; how many nodes were made."""
     made = 0
     for node in [n for n in function.nodes if n.op == "attention"]:
+        if node not in function.nodes:
+            continue
         uses = uses_in(function)
         joined = _joined(node, uses)
         if joined is None or not _is_plain(node):
             continue
-        fused = _heard(node, joined, uses)
+        fused = _heard(node, joined, function)
         gone: tuple[Node, ...] = ()
         if fused is None and (found := _step(node, joined, uses)) is not None:
             fused, *writes = found
@@ -102,9 +104,13 @@ def _heads(value: object) -> _Heads | None:
     return _Heads(columns, heads, width, norm, turn)
 
 
-def _heard(node: Node, joined: Node, uses: Uses) -> Node | None:
+def _heard(node: Node, joined: Node, function: Function) -> Node | None:
     q, keys, values = _heads(node.inputs[0]), maker(node.inputs[1], "read"), maker(node.inputs[2], "read")
     if q is None or keys is None or values is None or node.attrs["causal"] or node.inputs[3] is not None:
+        return None
+    # What is written in between would be seen too early, or too late.
+    paths = (keys.attrs["path"], values.attrs["path"])
+    if any(n.op in ("update", "assign") and n.attrs["path"] in paths for n in function.nodes):
         return None
     if q.turn is not None or q.norm is not None or not q.width.same(_width(node.inputs[2])):
         return None
@@ -225,6 +231,9 @@ def _alike(q: _Heads, k: _Heads, v: _Heads, pos: object) -> bool:
     if q.turn is None or k.turn is None:
         return True
     same = q.turn.attrs == k.turn.attrs and q.turn.inputs[2] is k.turn.inputs[2]
-    return same and all(
-        _same_place(t.inputs[1], pos) and cast(Value, t.inputs[1]).type.rank == 1 for t in (q.turn, k.turn)
-    )
+    return same and all(_same_place(t.inputs[1], pos) and _is_vector(t.inputs[1]) for t in (q.turn, k.turn))
+
+
+def _is_vector(x: object) -> bool:
+    """Whether it is one number for each row."""
+    return isinstance(x, Value) and x.type.rank == 1
