@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from nest.backends.torch import helpers, kernels
+from nest.backends.torch.kernels.choice import fuses, suits
 
 if TYPE_CHECKING:
     from nest.backends.torch.kernels.parts import Parts
@@ -39,20 +39,8 @@ _NEW = 16
 """More tokens at once are no step."""
 
 
-def fuses(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether there are kernels for numbers of this type on this device."""
-    return device.type == "cuda" and dtype in (torch.float16, torch.bfloat16) and _triton(device.index or 0)
-
-
-@cache
-def _triton(device: int) -> bool:
-    """Whether there is Triton, and a device whose matrix products of 16 bits it knows."""
-    return find_spec("triton") is not None and torch.cuda.get_device_capability(device) >= (8, 0)
-
-
 def _few(x: Tensor, rows: int) -> bool:
-    ready = fuses(x.device, x.dtype) and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
-    return ready and 0 < rows <= _ROWS
+    return suits(x) and 0 < rows <= _ROWS
 
 
 def norm_linear(

@@ -11,7 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from nest.backends.torch import helpers
 
-__all__ = ["attend", "conv1d", "keep_heads", "layer_norm", "rms_norm"]
+__all__ = ["attend", "conv1d", "fuses", "keep_heads", "layer_norm", "rms_norm", "suits"]
 
 _MANY_PRODUCTS = 1500 * 1536
 """Keys and values by heads: more than whisper-tiny's and -base's, for which nest's way is faster, and fewer than
@@ -23,7 +23,7 @@ _FEW_BLOCKS = 200
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
     """The norm of the last axis, by its mean and deviation."""
-    if _suits(x):
+    if suits(x):
         from nest.backends.torch.kernels.many_rows import Norm, norm_rows
 
         return norm_rows(x, Norm("layer", weight, bias, eps))
@@ -32,7 +32,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Te
 
 def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """x / sqrt(mean(x*x) + eps) * weight over the last axis."""
-    if _suits(x):
+    if suits(x):
         from nest.backends.torch.kernels.many_rows import Norm, norm_rows
 
         return norm_rows(x, Norm("rms", weight, None, eps))
@@ -56,7 +56,7 @@ def conv1d(
     Args:
         activation: None or `gelu`, the error function's.
     """
-    if _suits(x) and weight.shape[1] % 8 == 0:
+    if suits(x) and weight.shape[1] % 8 == 0:
         from nest.backends.torch.kernels.conv import conv_rows
 
         y = conv_rows(
@@ -82,7 +82,7 @@ def attend(
     plain = attn_mask is None and not is_causal and not enable_gqa
     idle = Q >= 64 and k.shape[2] >= _LEAST_KEYS and B * H * -(-Q // 64) <= _FEW_BLOCKS
     fits = E in (32, 64, 128) and all(t.stride(3) == 1 for t in (q, k, v))
-    if plain and idle and fits and _suits(q):
+    if plain and idle and fits and suits(q):
         from nest.backends.torch.kernels.encoder_attention import attend_all
 
         return attend_all(q, k, v, scale=scale)
@@ -98,12 +98,7 @@ def keep_heads(first: Tensor, second: Tensor, x: Tensor, weight: Tensor, bias: T
     """
     B, H, S, E = first.shape
     # The library's product is so much faster for large ones that it makes up for the copies.
-    if (
-        B * S * weight.shape[0] < _MANY_PRODUCTS
-        and E in (16, 32, 64, 128)
-        and _suits(x)
-        and x.is_contiguous()
-    ):
+    if B * S * weight.shape[0] < _MANY_PRODUCTS and E in (16, 32, 64, 128) and suits(x) and x.is_contiguous():
         from nest.backends.torch.kernels.products import linear_heads
 
         return linear_heads(first, second, x, weight, bias)
@@ -112,17 +107,20 @@ def keep_heads(first: Tensor, second: Tensor, x: Tensor, weight: Tensor, bias: T
     return None
 
 
-def _suits(x: Tensor) -> bool:
+def suits(x: Tensor) -> bool:
     """Whether kernels of nest's own take it."""
     return (
-        x.is_cuda
-        and x.dtype in (torch.float16, torch.bfloat16)
+        fuses(x.device, x.dtype)
         and not torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
         and x.numel() > 0
         and x.device.index == torch.cuda.current_device()
-        and _triton(x.device.index)
     )
+
+
+def fuses(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether there are kernels for numbers of this type on this device."""
+    return device.type == "cuda" and dtype in (torch.float16, torch.bfloat16) and _triton(device.index or 0)
 
 
 @cache
