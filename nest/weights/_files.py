@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from nest.errors import ConfigError
 
-__all__ = ["atomic", "user_path"]
+__all__ = ["atomic", "forget_oldest", "user_path"]
 
 
 @contextlib.contextmanager
@@ -30,6 +32,24 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def forget_oldest(paths: Iterable[Path], most: int, *, in_use: float = -math.inf) -> None:
+    """Delete the files that were touched longest ago, where all are more than `most` bytes.
+
+    Args:
+        in_use: seconds for which a file that was touched may be open in a process that found it, and stays.
+    """
+    found: list[tuple[float, int, Path]] = []
+    for path in paths:
+        with contextlib.suppress(OSError):  # it is gone
+            facts = path.stat()
+            found.append((facts.st_mtime, facts.st_size, path))
+    total = 0
+    for used, size, path in sorted(found, reverse=True):
+        total += size
+        if total > most and time.time() - used > in_use:
+            path.unlink(missing_ok=True)
 
 
 def user_path(given: str | os.PathLike[str], what: str) -> Path:

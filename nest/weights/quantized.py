@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from nest.errors import WeightsError
 from nest.ir.parammap import TensorSpec
 from nest.ir.passes.quantize import GROUP, QuantizedMatrix, QuantizedProgram
+from nest.weights._files import forget_oldest
 from nest.weights.cache import cache_root
 from nest.weights.checkpoint import open_checkpoint
 from nest.weights.writer import write_safetensors
@@ -142,7 +142,7 @@ def _kept(made: QuantizedProgram, params: Mapping[str, Array], identity: str | N
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_safetensors(path, specs, parts.__getitem__)
-            _prune()
+            forget_oldest(quantized_files(), _KEPT_BYTES, in_use=_IN_USE)
             return _read(path, made.matrices) or parts
     return parts
 
@@ -161,23 +161,13 @@ def _read(path: Path, matrices: Iterable[str]) -> Mapping[str, Array] | None:
     if any(name not in checkpoint for name in names):
         return None
     with contextlib.suppress(OSError):
-        path.touch()  # used last, for `_prune`
+        path.touch()  # used last, for `forget_oldest`
     return {name: checkpoint[name].array() for name in names}
 
 
 def quantized_files() -> list[Path]:
     """The files of quantized weights that are kept, those used last first."""
     return sorted(quantization_cache().glob("*.safetensors"), key=lambda p: p.stat().st_mtime, reverse=True)
-
-
-def _prune(most: int = _KEPT_BYTES) -> None:
-    """Forget what was used longest ago, where it is more than `most` bytes, but for what may be in use."""
-    total = 0
-    for path in quantized_files():
-        facts = path.stat()
-        total += facts.st_size
-        if total > most and time.time() - facts.st_mtime > _IN_USE:
-            path.unlink(missing_ok=True)
 
 
 def _reports(

@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from nest.backends.onnx.ports import Ports
-from nest.weights._files import atomic
+from nest.weights._files import atomic, forget_oldest
 from nest.weights.cache import cache_root
 
 __all__ = ["GraphCache", "sources_digest"]
@@ -59,17 +58,7 @@ class GraphCache:
 
     def prune(self, most: int = _KEPT_BYTES) -> None:
         """Forget the graphs that were used longest ago, where they are more than `most` bytes."""
-        total = 0
-        for _, size, path in sorted(self._files(), reverse=True):
-            total += size
-            if total > most:
-                path.unlink(missing_ok=True)
-
-    def _files(self) -> Iterator[tuple[float, int, Path]]:
-        for path in self.folder.glob("*.graph"):
-            with contextlib.suppress(OSError):
-                facts = path.stat()
-                yield facts.st_mtime, facts.st_size, path
+        forget_oldest(self.folder.glob("*.graph"), most)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.graph"

@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from nest.backends.onnx.graph_cache import sources_digest
-from nest.weights._files import atomic
+from nest.weights._files import atomic, forget_oldest
 from nest.weights.cache import cache_root
 
 __all__ = ["Extent", "MadeWeights", "key_of"]
@@ -75,17 +74,7 @@ class MadeWeights:
 
     def prune(self, most: int = _KEPT_BYTES) -> None:
         """Forget what was used longest ago, where it is more than `most` bytes, but for what may be in use."""
-        total = 0
-        for used, size, path in sorted(self._files(), reverse=True):
-            total += size
-            if total > most and time.time() - used > _IN_USE:
-                path.unlink(missing_ok=True)
-
-    def _files(self) -> Iterator[tuple[float, int, Path]]:
-        for path in self.folder.glob("*.weights"):
-            with contextlib.suppress(OSError):
-                facts = path.stat()
-                yield facts.st_mtime, facts.st_size, path
+        forget_oldest(self.folder.glob("*.weights"), most, in_use=_IN_USE)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.weights"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ import nest.ir
 from nest.ir.plan import Plan
 from nest.ir.printer import digest
 from nest.ir.program import Program
-from nest.weights._files import atomic
+from nest.weights._files import atomic, forget_oldest
 from nest.weights.cache import cache_root
 
 __all__ = ["SourceText", "kept_source"]
@@ -89,7 +89,7 @@ def _read(path: Path) -> SourceText | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     with contextlib.suppress(OSError):
-        path.touch()  # used last, for `_prune`
+        path.touch()  # used last, for `forget_oldest`
     return known
 
 
@@ -100,17 +100,4 @@ def _write(path: Path, source: SourceText) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as file:
             file.write(head + b"\n" + body)
-        _prune(path.parent.glob("*.source"))
-
-
-def _prune(paths: Iterable[Path]) -> None:
-    """Forget what was used longest ago, where there is much."""
-    total = 0
-    facts = []
-    for path in paths:
-        with contextlib.suppress(OSError):
-            facts.append((path.stat().st_mtime, path.stat().st_size, path))
-    for _, size, path in sorted(facts, reverse=True):
-        total += size
-        if total > _KEPT_BYTES:
-            path.unlink(missing_ok=True)
+        forget_oldest(path.parent.glob("*.source"), _KEPT_BYTES)
